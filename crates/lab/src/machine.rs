@@ -356,7 +356,7 @@ impl Machine<'_> {
         if let Some(reason) = died(running) {
             visit.state = VisitState::Failed { reason, log_tail: running.log_tail() };
         } else if found.highest_good.is_none() {
-            let reason = format!("the goals {}", found.none_held());
+            let reason = format!("the goals were {}", found.none_held());
             visit.state = VisitState::Failed { reason, log_tail: String::new() };
         }
         visit.rate_per_s = found.highest_good.map(|rate| rate.0);

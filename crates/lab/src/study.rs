@@ -391,7 +391,11 @@ fn metric(value: Located<'_>, source: StudySource<'_>) -> Result<Metric, StudyEr
     metric_named(&source.text("metric", value)?, value.span(), source)
 }
 
-fn metric_named(name: &str, span: Range<usize>, source: StudySource<'_>) -> Result<Metric, StudyError> {
+fn metric_named(
+    name: &str,
+    span: Range<usize>,
+    source: StudySource<'_>,
+) -> Result<Metric, StudyError> {
     let found = Metric::named(name);
     found.ok_or_else(|| {
         source

@@ -120,7 +120,7 @@ pub enum Limit {
 pub enum SearchEnding {
     /// Both ends are certain, and as near to each other as was asked.
     Narrow,
-    /// Both ends are certain; between them rates held and did not hold by turns, or had too few
+    /// Both ends are certain; between them rates met the goals in some tries only, or had too few
     /// requests to be judged, in a band too wide for the precision that was asked.
     Noisy,
     /// Every rate held, up to the highest that might be tried.
@@ -226,15 +226,15 @@ impl SearchRecord {
     /// What is known where no rate held: of those rates only at which a try had enough requests.
     pub fn none_held(&self) -> String {
         match (self.lowest_bad, self.highest_sparse()) {
-            (Some(bad), None) => format!("hold at no rate that was tried, down to {bad}"),
+            (Some(bad), None) => format!("met at no rate that was tried, down to {bad}"),
             (Some(bad), Some(sparse)) => format!(
-                "do not hold at {bad}, and lower rates could not be judged: at {sparse} a try had \
+                "missed at {bad}, and lower rates could not be judged: at {sparse} a try had \
                  too few requests"
             ),
             (None, Some(_)) if !self.ambiguous().is_empty() => {
                 let rates: Vec<String> = self.ambiguous().iter().map(ToString::to_string).collect();
                 format!(
-                    "held and did not hold by turns at {}; at other rates tries had too few requests",
+                    "met in some tries and missed in others at {}; at other rates tries had too few requests",
                     rates.join(", ")
                 )
             }
@@ -243,7 +243,7 @@ impl SearchRecord {
             ),
             (None, None) if self.tries.is_empty() => "were tried at no rate".to_owned(),
             (None, None) => {
-                "held and did not hold by turns at every rate that was tried".to_owned()
+                "met in some tries and missed in others at every rate that was tried".to_owned()
             }
         }
     }

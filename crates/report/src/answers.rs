@@ -79,7 +79,8 @@ pub(crate) fn table(cells: &[CellView]) -> Table {
 pub(crate) fn note(cells: &[CellView]) -> String {
     let mut notes = vec![
         common_metric(cells).map_or_else(|| "Best first".to_owned(), figures_of),
-        "> parts those who were told apart, ~ joins those who were not".to_owned(),
+        "> stands between contenders that were told apart, ~ between those that were not"
+            .to_owned(),
     ];
     if cells.iter().flat_map(|view| &view.standings).any(|standing| standing.is_bound) {
         notes.push(">= marks a lower bound: the measurement was the limit".to_owned());
@@ -198,7 +199,7 @@ fn against(view: &CellView, readings: &[Reading]) -> Option<Answer> {
     let figured = [
         ("ahead", figures(&ahead)),
         ("behind", figures(&behind)),
-        ("no difference that matters", figures(&those(&same))),
+        ("no relevant difference", figures(&those(&same))),
     ];
     let why = reasons(&view.run, readings).map_or_else(String::new, |why| format!(" ({why})"));
     let withheld = format!("withheld{why}");
@@ -239,7 +240,7 @@ fn groups(view: &CellView) -> Option<Answer> {
         text += &shown(place);
     }
     if ranking.overlapping {
-        text += "; those who share a letter were not told apart";
+        text += "; contenders that share a letter were not told apart";
     }
     if !ranking.unranked.is_empty() {
         let name = |&index: &usize| view.standings[index].name.clone();
@@ -405,7 +406,7 @@ mod tests {
             0 => Verdict::Undecided { more_blocks: Some(9), margin: MARGIN },
             _ => Verdict::NoDifference { margin: MARGIN },
         });
-        let same = "; no difference that matters: joust prefork";
+        let same = "; no relevant difference: joust prefork";
         assert!(said.contains(same), "{said}");
         assert!(said.contains("; not told apart: joust reactor"), "{said}");
     }

@@ -62,12 +62,12 @@ pub(crate) fn in_order<'a>(
 /// What a reader must know to read the table.
 fn note(standings: &[Standing], ranking: &Ranking) -> String {
     let mut notes = vec![
-        "Medians over visits; p50 and p99 over the requests of all visits. A pair's ratio is made \
-         within each block, so it can differ a little from that of two figures here",
+        "Medians over visits; p50 and p99 over the requests of all visits. The ratio of a pair is \
+         computed within each block, so it can differ a little from the ratio of two figures here",
     ];
     let by = ranking.metric.info().quantity;
     let places =
-        format!("places by {by}; = marks places that are shared, as not all were told apart");
+        format!("places by {by}; = marks a shared place: not all of these were told apart");
     if ranking.tells_apart() {
         notes.push(&places);
     }

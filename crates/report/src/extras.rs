@@ -87,18 +87,17 @@ fn tools(CellView { run, .. }: &CellView) -> Table {
         ])
     };
     Table {
-        title: "What the load tools claimed".to_owned(),
-        note: "Medians over visits. `server` is what the server's own access log has over what the tool \
-               counted: 1 where they agree, - where no log was kept. The tool's CPU time is that of its \
-               whole run, its start included"
+        title: "What the load tools reported".to_owned(),
+        note: "Medians over visits. `logged` is the number of requests in the server's access log over \
+               the number that the tool reported: 1 where they agree, - without a log. CPU time is that of the tool's whole run, its start included"
             .to_owned(),
         columns: vec![
             Column::text("contender"),
             Column::text("tool"),
             Column::sentence("counts differently"),
-            Column::figure("claimed", "/s"),
+            Column::figure("reported", "/s"),
             Column::figure("requests", ""),
-            Column::figure("server", ""),
+            Column::figure("logged", ""),
             Column::figure("tool CPU", "us/request"),
         ],
         rows: contenders.filter_map(row).map(Row::of).collect(),
@@ -106,7 +105,7 @@ fn tools(CellView { run, .. }: &CellView) -> Table {
     }
 }
 
-/// Requests that were sent once more, of contenders that have any.
+/// Retried requests of contenders that have any.
 fn retries(CellView { run, .. }: &CellView) -> Table {
     let row = |contender: usize| {
         let loads = || run.measured(contender).filter_map(|visit| visit.load.as_ref());
@@ -118,14 +117,14 @@ fn retries(CellView { run, .. }: &CellView) -> Table {
         })
     };
     Table {
-        title: "Requests sent once more".to_owned(),
-        note: "The server closed a kept connection before a byte of the reply. A request that was lost \
-               again has failed; its latency counts from the first time"
+        title: "Retried requests".to_owned(),
+        note: "The server closed a keep-alive connection before the first byte of the reply, and the \
+               request was sent again. A request that was lost twice has failed; latency counts from the first attempt"
             .to_owned(),
         columns: vec![
             Column::text("contender"),
             Column::figure("requests", ""),
-            Column::figure("of all", ""),
+            Column::figure("share", ""),
         ],
         rows: (0..run.plan.contenders.len()).filter_map(row).map(Row::of).collect(),
         depth: Depth::Answer,
@@ -189,17 +188,16 @@ fn outliers(CellView { run, .. }: &CellView) -> Table {
     Table {
         title: "Outlying visits".to_owned(),
         note: format!(
-            "Far from the contender's other visits, beyond what its block did to the others; `off` is how \
-             many times what was to be expected. They are kept: a robust estimate gives them little or no \
-             weight, and medians hardly move{more}"
+            "Far from the contender's other visits, after the effect of the block is removed. `ratio` \
+             is value over expected value. They are kept: the robust estimate gives them little or no weight, and medians hardly change{more}"
         ),
         columns: vec![
             Column::text("contender"),
             Column::figure("block", ""),
             Column::text("metric"),
             Column::figure("value", ""),
-            Column::figure("usual", ""),
-            Column::figure("off", ""),
+            Column::figure("expected", ""),
+            Column::figure("ratio", ""),
         ],
         rows: found.into_iter().take(OUTLIERS_MAX).map(row).map(Row::of).collect(),
         depth: Depth::Detail,
@@ -226,10 +224,11 @@ fn tails(CellView { run, .. }: &CellView) -> Table {
         Row::of(std::iter::once(name).chain(SHOWN.iter().map(point)))
     };
     Table {
-        title: "Tails".to_owned(),
-        note: "Ratios of quantiles of service time (shift function), with a band that holds all of them at \
-               once in 95 % of runs; - where the samples do not bear it"
-            .to_owned(),
+        title: "Service time quantiles".to_owned(),
+        note:
+            "Ratios of service time quantiles (shift function), with a simultaneous 95 % band; - \
+               marks too few samples"
+                .to_owned(),
         columns: std::iter::once(Column::text("pair"))
             .chain(SHOWN.iter().map(|(_, name)| Column::figure(name, "")))
             .collect(),
@@ -244,7 +243,7 @@ fn explained(CellView { run, .. }: &CellView) -> Table {
             [] => "none".to_owned(),
             modes => modes
                 .iter()
-                .map(|mode| format!("{} of {}", mode.share, span(mode.mean_ms)))
+                .map(|mode| format!("{} at {}", mode.share, span(mode.mean_ms)))
                 .collect::<Vec<_>>()
                 .join(", "),
         };
@@ -262,17 +261,17 @@ fn explained(CellView { run, .. }: &CellView) -> Table {
     let stalled = |one: &&Explanation| !one.of_a.stalls.is_empty() || !one.of_b.stalls.is_empty();
     let explanations = run.analysis.explanations.iter();
     Table {
-        title: "What the means are made of".to_owned(),
-        note: "Stalls are modes far beyond the main one; the last column is their part of the ratio of the \
-               means, the rest is service time"
+        title: "Mean service time: main mode and stalls".to_owned(),
+        note: "Stalls are modes far above the main mode. `due to stalls` is their share of the ratio of \
+               the means; the rest is due to the main mode"
             .to_owned(),
         columns: vec![
             Column::text("pair"),
-            Column::text("stalls of the first"),
-            Column::text("of the second"),
+            Column::text("stalls, first"),
+            Column::text("stalls, second"),
             Column::figure("means", ""),
             Column::figure("without stalls", ""),
-            Column::figure("by stalls", ""),
+            Column::figure("due to stalls", ""),
         ],
         rows: explanations.filter(stalled).take(PAIRS_MAX).map(row).map(Row::of).collect(),
         depth: Depth::Detail,
@@ -298,15 +297,16 @@ fn noise(CellView { run, .. }: &CellView) -> Table {
     };
     Table {
         title: "Noise floor".to_owned(),
-        note: "What differs between two visits between which nothing differs, and so the smallest \
-               difference that these blocks show in 80 of 100 runs"
-            .to_owned(),
+        note:
+            "Variation between visits that should be equal, and the smallest difference that these \
+               blocks detect in 80 of 100 runs"
+                .to_owned(),
         columns: vec![
             Column::text("metric"),
-            Column::text("seen in"),
+            Column::text("measured in"),
             Column::figure("sd", ""),
             Column::figure("blocks", ""),
-            Column::figure("smallest difference", ""),
+            Column::figure("detectable difference", ""),
         ],
         rows: run.analysis.noise_floors.iter().map(row).map(Row::of).collect(),
         depth: Depth::Detail,
@@ -350,12 +350,9 @@ fn growth(run: &RunRecord) -> Table {
         ]
     };
     Table {
-        title: "How throughput grows".to_owned(),
+        title: "Scalability".to_owned(),
         note: "The Universal Scalability Law, X(N) = lambda N / (1 + sigma (N-1) + kappa N (N-1)): \
-               contention sigma and coherency kappa in %; beyond a misfit of 10 % it does not describe \
-               what was seen. Connections at which a finding voids the contender are left out, and with \
-               fewer than three numbers of them the contender; where throughput is a lower bound (bound), \
-               the law is the generator's as well"
+               sigma is contention and kappa is coherency, in %. With a misfit above 10 % the law does not describe the measurements. Numbers of connections at which a finding voids the contender are left out, and so is a contender with fewer than three of them. Where throughput is a lower bound (bound), the generator is part of the fit"
             .to_owned(),
         columns: vec![
             Column::text("contender"),
@@ -363,7 +360,7 @@ fn growth(run: &RunRecord) -> Table {
             Column::figure("lambda", "/s"),
             Column::figure("sigma", "%"),
             Column::figure("kappa", "%"),
-            Column::figure("peak at", ""),
+            Column::figure("peak at", "connections"),
             Column::figure("misfit", ""),
         ],
         rows: run.analysis.scalability.iter().map(row).map(Row::of).collect(),

@@ -201,7 +201,7 @@ fn legend(svg: &mut Svg, scale: &Scale, bottom: f64) {
     svg.text("t head", (SAID, y), Anchor::Start, "ratio [95 %], verdict");
     let from = (scale.at(1.0) + 8.0).min(PLOT.1 - 150.0);
     svg.text("t side", (from, y), Anchor::Start, "the first is better \u{2192}");
-    let below = "shaded: too small a difference to matter";
+    let below = "shaded: difference below the margin";
     svg.text("t faint", (PLOT.0, bottom + 36.0), Anchor::Start, below);
 }
 

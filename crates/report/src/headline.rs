@@ -151,7 +151,7 @@ fn broken_off(record: &RunRecord) -> Option<String> {
     let measured: usize =
         (0..record.plan.contenders.len()).map(|c| record.measured(c).count()).sum();
     let rests = counted(measured as u64, "visit");
-    Some(format!("incomplete: {}; what follows rests on {rests}", plain(reason)))
+    Some(format!("incomplete: {}; based on {rests}", plain(reason)))
 }
 
 /// Why there is no verdict at all, where there is none.
@@ -159,15 +159,14 @@ pub(crate) fn no_answer(record: &RunRecord, standings: &[Standing]) -> Option<St
     if standings.iter().all(|standing| standing.visits_measured == 0) {
         let begun = record.visits.len();
         let failed = match begun {
-            0 => "no visit was begun".to_owned(),
+            0 => "no visit was started".to_owned(),
             1 => "the only visit failed".to_owned(),
             n => format!("all {n} visits failed"),
         };
         return Some(format!("no verdict: {failed}, so nothing was measured"));
     }
     record.verdicts.is_empty().then(|| {
-        "no verdict: no block holds a visit of two contenders, so no pair can be compared"
-            .to_owned()
+        "no verdict: no block has a visit of two contenders, so no pair can be compared".to_owned()
     })
 }
 
@@ -350,7 +349,8 @@ mod tests {
         let record = run(2, |_| Verdict::Ratio { ratio: 2.0, low: 1.9, high: 2.1 });
         let said = [
             "joust reactor is faster than joust prefork: 2.00x [1.90, 2.10] the requests/s.",
-            "How far to trust it: 4 blocks of at most 4; none of 8 visits was disturbed; no finding; stopped by the \
+            "How far to trust it: 4 blocks of at most 4; none of 8 visits was disturbed; no finding; \
+             stopped by the \
              budget of 85s.",
         ];
         assert_eq!(lines(&record), said);

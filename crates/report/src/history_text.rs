@@ -55,7 +55,7 @@ fn run_table(page: &mut Page, runs: &[HistoryRun]) {
         }
     }
     for machine in machines {
-        page.paragraph(&format!("made on {}", machine_text(machine)), Paint::Faint);
+        page.paragraph(&format!("machine: {}", machine_text(machine)), Paint::Faint);
     }
 }
 
@@ -107,8 +107,10 @@ fn series(page: &mut Page, series: &HistorySeries, options: &Options) {
     let left_out = series.points.len().saturating_sub(POINTS_SHOWN_MAX);
     let points = &series.points[left_out..];
     if left_out > 0 {
-        let text =
-            format!("the last {POINTS_SHOWN_MAX} of {} (--json has all)", series.points.len());
+        let text = format!(
+            "the last {POINTS_SHOWN_MAX} of {} points (--json has all)",
+            series.points.len()
+        );
         page.paragraph(&text, Paint::Faint);
     }
     let scale = Scale::of(points, options.width);
@@ -137,7 +139,7 @@ fn series(page: &mut Page, series: &HistorySeries, options: &Options) {
         ("run", Lean::Right),
         ("started", Lean::Whole),
         ("mean", Lean::Right),
-        ("95 %", Lean::Right),
+        ("95 % interval", Lean::Right),
         ("blocks", Lean::Right),
         ("", Lean::Whole),
         ("", Lean::Left),
@@ -156,7 +158,7 @@ fn remarks(page: &mut Page, series: &HistorySeries) {
         let text = match usable >= series.points_needed {
             true => format!("no change of level in {}", counted(usable as u64, "run")),
             false => format!(
-                "changes of level are looked for in {} runs or more; there are {usable}",
+                "a change of level needs at least {} usable runs; there are {usable}",
                 series.points_needed
             ),
         };
@@ -174,8 +176,8 @@ fn remarks(page: &mut Page, series: &HistorySeries) {
 fn change_text(series: &HistorySeries, change: &HistoryChange) -> String {
     let value = |value| shown(series.metric, Some(value));
     let with = match change.with.is_empty() {
-        true => "nothing known changed with it".to_owned(),
-        false => format!("with it changed {}", listed(&change.with)),
+        true => "no known change came with it".to_owned(),
+        false => format!("changed at the same time: {}", listed(&change.with)),
     };
     plain(&format!(
         "change at run {}, {}: {} to {}, {}; {with}",

@@ -65,7 +65,7 @@ fn latencies(record: &LoadRecord) -> Option<Table> {
     let table = Table {
         title: "Latency".to_owned(),
         note: LATENCY_REMARK.to_owned(),
-        columns: std::iter::once(Column::text("")).chain(figures).collect(),
+        columns: std::iter::once(Column::text("phase")).chain(figures).collect(),
         rows: phases(record).map(row).collect(),
         depth: Depth::Answer,
     };

@@ -59,7 +59,7 @@ pub(crate) fn law(pacing: &Pacing) -> String {
 fn reuse(plan: &LoadPlan) -> String {
     let closes = !plan.keep_alive || plan.requests.iter().all(RequestPlan::asks_to_close);
     match plan.requests_per_connection {
-        _ if closes => "a connection a request".to_owned(),
+        _ if closes => "one request per connection".to_owned(),
         Some(most) => format!("{} a connection", counted(most, "request")),
         None => "keep-alive".to_owned(),
     }

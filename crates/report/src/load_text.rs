@@ -51,8 +51,8 @@ pub fn load_text(record: &LoadRecord, options: &Options) -> String {
 pub(crate) fn judgement(judged: &Judgement) -> String {
     let verdict = match judged.met {
         Some(true) => "met",
-        Some(false) => "BROKEN",
-        None => "NOT MET",
+        Some(false) => "MISSED",
+        None => "UNDECIDED",
     };
     format!("goal {} {verdict}: {}", judged.goal, plain(&judged.text))
 }
@@ -61,11 +61,11 @@ pub(crate) fn judgement(judged: &Judgement) -> String {
 pub(crate) fn rate(record: &LoadRecord) -> String {
     let is_bound = is_generator_limit(record)
         && (record.open_loop.is_none() || record.rate_missed().is_some());
-    let asked = record
-        .open_loop
-        .map_or_else(String::new, |open| format!(" of {} asked", significant(open.asked_per_s)));
+    let asked = record.open_loop.map_or_else(String::new, |open| {
+        format!(" of a target of {}", significant(open.asked_per_s))
+    });
     format!(
-        "{}{} requests/s{asked} over {} s: {} ok of {} begun",
+        "{}{} requests/s{asked} over {} s: {} ok of {} started",
         if is_bound { ">= " } else { "" },
         significant(record.rate_per_s),
         significant(record.rate_seconds()),
@@ -89,21 +89,21 @@ pub(crate) fn outcome_rows(record: &LoadRecord) -> Vec<Vec<String>> {
     let open = record.open_loop.unwrap_or_default();
     let ends = [
         (requests.unanswered, "unanswered when the load ended"),
-        (open.dropped, "due, but dropped since the queue was full"),
-        (open.left, "due, but still waiting for a connection at the end"),
+        (open.dropped, "due, dropped because the queue was full"),
+        (open.left, "due, still waiting for a connection at the end"),
     ];
     for (count, what) in ends.into_iter().filter(|(count, _)| *count > 0) {
         rows.push(vec![what.to_owned(), grouped(count)]);
     }
     if requests.drained > 0 {
         rows.push(vec![
-            "of those done, ended after the window (not in the rate)".to_owned(),
+            "of those done, after the window (not in the rate)".to_owned(),
             grouped(requests.drained),
         ]);
     }
     if requests.retried > 0 {
         rows.push(vec![
-            "of those begun, sent again after a kept connection was closed".to_owned(),
+            "of those started, retried after a keep-alive connection was closed".to_owned(),
             grouped(requests.retried),
         ]);
     }
@@ -129,8 +129,8 @@ pub(crate) const FIGURES: [(&str, Reading, bool); 8] = [
 const WIDTH_OF_ALL: usize = 80;
 
 /// What must be known to read latencies.
-pub(crate) const LATENCY_REMARK: &str = "of ok requests; service counts from sent, queue from due to \
-                                         sent, response from due; - has too few samples";
+pub(crate) const LATENCY_REMARK: &str = "of ok requests; service: sent to done; queue: due to sent; \
+                                        response: due to done; - marks too few samples";
 
 /// The parts of a request that were timed.
 pub(crate) fn phases(record: &LoadRecord) -> impl Iterator<Item = (&'static str, &LatencyMillis)> {
@@ -154,7 +154,7 @@ fn latencies(page: &mut Page, record: &LoadRecord, options: &Options) {
         .filter(|(.., is_always)| *is_always || options.width >= WIDTH_OF_ALL)
         .collect();
     let titles = figures.iter().map(|(title, ..)| (*title, Lean::Right));
-    let columns: Vec<_> = std::iter::once(("", Lean::Left)).chain(titles).collect();
+    let columns: Vec<_> = std::iter::once(("phase", Lean::Left)).chain(titles).collect();
     let rows: Vec<Vec<String>> = phases(record)
         .map(|(phase, summary)| {
             let shown = figures.iter().map(|(_, of, _)| of(summary));
@@ -178,7 +178,7 @@ fn cost(record: &LoadRecord) -> Vec<String> {
         record.tls.as_ref().map(tls),
         (record.plan.follow > 0).then(|| redirects(record)),
         Some(format!(
-            "Bytes: {} read ({} bodies), {} a reply; {} written",
+            "Bytes: {} read ({} bodies), {} per reply; {} written",
             Bytes(record.bytes.read),
             Bytes(record.bytes.body),
             Bytes(record.bytes.read / requests),
@@ -186,7 +186,7 @@ fn cost(record: &LoadRecord) -> Vec<String> {
         )),
         (record.probes > 0).then(|| {
             format!(
-                "Before the load: {} to see what is answered, in no figure",
+                "Before the load: {} to check the answer, not in any figure",
                 counted(record.probes, "request")
             )
         }),
@@ -212,8 +212,7 @@ fn generator(record: &LoadRecord) -> String {
     };
     let busy = if shown.is_empty() { NONE.to_owned() } else { listed(&shown) };
     format!(
-        "Generator: CPU time a request {} us; CPU of {of}: {busy}; from a wake-up to its last reply \
-         at most {}",
+        "Generator: {} us of CPU time per request; CPU of {of}: {busy}; wake-up to last reply: at most {}",
         optional(record.cpu_us_per_request),
         record.client.lag_max,
     )
@@ -223,8 +222,8 @@ fn schedule(open: &OpenLoop) -> String {
     let late = open.late_ms;
     let shown = |millis: Option<f64>| millis.map_or_else(|| NONE.to_owned(), span);
     format!(
-        "Schedule: {}/s asked, {}/s begun; the generator was late by {} (median), {} (p99), {} at \
-         most; longest queue {}",
+        "Schedule: target {}/s, started {}/s; the generator sent late by {} (median), {} (p99), {} at \
+         most; longest queue: {}",
         significant(open.asked_per_s),
         significant(open.begun_per_s),
         shown(late.p50),
@@ -238,8 +237,8 @@ fn connections(record: &LoadRecord) -> String {
     let per_connect =
         (record.connects > 0).then(|| record.requests.started as f64 / record.connects as f64);
     let refused = [
-        (record.errors.port_exhausted, "for want of a local port"),
-        (record.errors.fd_exhausted, "for want of a file descriptor"),
+        (record.errors.port_exhausted, "no local port was free"),
+        (record.errors.fd_exhausted, "no file descriptor was free"),
     ];
     let refused: String = refused
         .into_iter()
@@ -247,8 +246,8 @@ fn connections(record: &LoadRecord) -> String {
         .map(|(count, why)| format!("; {} refused {why}", grouped(count)))
         .collect();
     format!(
-        "Connections: {} asked, at most {} open at once, {} established, requests on each on \
-         average: {}{refused}",
+        "Connections: {} requested, at most {} open at once, {} established, requests per connection: \
+         {}{refused}",
         grouped(record.connections.into()),
         grouped(record.client.connections_open_max.into()),
         grouped(record.connects),
@@ -259,7 +258,7 @@ fn connections(record: &LoadRecord) -> String {
 fn redirects(record: &LoadRecord) -> String {
     let followed = record.redirects.followed;
     format!(
-        "Redirects: {} followed, {} a request; a request counts once, from its first send to its \
+        "Redirects: {} followed, {} per request; a request counts once, from its first send to its \
          last reply",
         grouped(followed),
         significant(followed as f64 / record.requests.done.max(1) as f64),
@@ -397,8 +396,8 @@ mod tests {
     fn broken_goals_come_before_the_rate_and_met_ones_after_it() {
         let text = load_text(&full(), &Options { width: 200, ..Options::default() });
         let at = |part: &str| text.find(part).unwrap_or_else(|| panic!("{part} is not in\n{text}"));
-        assert!(at("goal p99<1us BROKEN: p99 of response") < at("requests/s of"));
-        assert!(at("goal connect.p99.99<1s NOT MET") < at("requests/s of"));
+        assert!(at("goal p99<1us MISSED: p99 of response") < at("requests/s of"));
+        assert!(at("goal connect.p99.99<1s UNDECIDED") < at("requests/s of"));
         assert!(at("requests/s of 100,000 asked") < at("goal errors<50% met: the share of errors"));
     }
 
@@ -407,7 +406,7 @@ mod tests {
         let text = load_text(&full(), &Options { width: 200, ..Options::default() });
         let at = |part: &str| text.find(part).unwrap_or_else(|| panic!("{part} is not in\n{text}"));
         let first = "the generator was the limit: 7 requests found no local port";
-        assert!(at(first) < at("the rate that was asked for was not reached"), "{text}");
+        assert!(at(first) < at("target rate not reached"), "{text}");
         assert!(text.lines().nth(1).unwrap().contains(first), "{text}");
     }
 }

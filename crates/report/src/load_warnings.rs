@@ -49,7 +49,7 @@ fn failed(record: &LoadRecord) -> Option<String> {
     let requests = record.requests;
     if requests.ok == 0 {
         return Some(format!(
-            "no request succeeded, of {} begun: there is nothing to measure",
+            "no request succeeded, of {} started: there is nothing to measure",
             grouped(requests.started)
         ));
     }
@@ -58,7 +58,7 @@ fn failed(record: &LoadRecord) -> Option<String> {
         .collect();
     (requests.failed > 0).then(|| {
         format!(
-            "{} failed ({}): {}; they count in no rate and no latency below",
+            "{} failed ({}): {}; rates and latencies below are without them",
             counted(requests.failed, "request"),
             percent(requests.failed, requests.done),
             listed(&kinds)
@@ -102,8 +102,8 @@ fn redirected(record: &LoadRecord) -> Option<String> {
 fn silent(record: &LoadRecord) -> Option<String> {
     record.silence_at_end().map(|silence| {
         format!(
-            "no request succeeded in the last {silence} of {} s: the server was gone or hung, and \
-             the rate is over both times",
+            "no request succeeded in the last {silence} of {} s: the server crashed or hung, and the \
+             rate includes that time",
             significant(record.seconds)
         )
     })
@@ -115,8 +115,8 @@ fn unanswered(record: &LoadRecord) -> Option<String> {
     (requests.unanswered > 0 && requests.ok > 0).then(|| {
         let were = if requests.unanswered == 1 { "was" } else { "were" };
         format!(
-            "{} {were} still without a reply {} after the end: as slow as can be, and in no latency \
-             below",
+            "{} {were} still without a reply {} after the end: they are the slowest, and not in the \
+             latencies below",
             counted(requests.unanswered, "request"),
             record.plan.drain,
         )
@@ -143,8 +143,7 @@ fn reconnected(record: &LoadRecord) -> Option<String> {
     let is_merged = !record.parts.is_empty();
     (plan.keeps_connections() && !few && !is_merged).then(|| {
         format!(
-            "{why}: {} were made for {} asked for, and connecting \
-             again is in the rate and the response times",
+            "{why}: {} were opened where {} were requested, and the rate and response times include reconnecting",
             grouped(record.connects),
             grouped(asked),
         )
@@ -158,7 +157,7 @@ fn bodies_differ(record: &LoadRecord) -> Option<String> {
     let digits = |sha256: &str| plain(sha256.get(..DIGITS).unwrap_or(sha256));
     Some(format!(
         "{} of {} verified bodies differ from the one before the load; the first came {} into the load \
-         ({}): SHA-256 {} instead of {}. Bodies that were not verified count as ok, wrong or not",
+         ({}): SHA-256 {} instead of {}. Bodies that were not verified count as ok",
         grouped(bodies.differ),
         grouped(bodies.verified),
         first.at,
@@ -172,8 +171,8 @@ fn bodies_differ(record: &LoadRecord) -> Option<String> {
 fn bare_lf(record: &LoadRecord) -> Option<String> {
     (record.bare_lf_replies > 0).then(|| {
         format!(
-            "replies end lines with a bare LF ({}): RFC 9112, 2.2 asks servers for CRLF, and a strict \
-             client or proxy refuses such a reply",
+            "replies end lines with a bare LF ({}): RFC 9112 (2.2) requires CRLF, and a strict client \
+             or proxy refuses such a reply",
             counted(record.bare_lf_replies, "head")
         )
     })
@@ -186,8 +185,8 @@ pub fn generator_limit(record: &LoadRecord) -> Option<String> {
     let causes: Vec<String> = limits.into_iter().map(cause).collect();
     let so = match (record.open_loop, record.rate_missed()) {
         (None, _) => "the rate is a lower bound",
-        (Some(_), Some(_)) => "the server was not asked for more",
-        (Some(_), None) => "latencies hold its own delay",
+        (Some(_), Some(_)) => "the server got no more requests than that",
+        (Some(_), None) => "latencies include the generator's own delay",
     };
     Some(format!(
         "the generator was the limit: {}, so {so}; {}",
@@ -244,28 +243,26 @@ pub fn rate_missed(record: &LoadRecord) -> Option<String> {
     let why = if is_generator_limit(record) {
         "the generator could not".to_owned()
     } else if record.silence_at_end().is_some() {
-        "the server was gone or hung".to_owned()
+        "the server crashed or hung".to_owned()
     } else if unconnected.saturating_mul(UNCONNECTED_MIN) >= missed.due - missed.begun {
         format!(
-            "{} could not connect, and others waited for a connection: is the server up all the \
-             time, and its backlog long enough?",
+            "{} could not connect, and others waited for a connection: check that the server is up all \
+             the time and its backlog is long enough",
             counted(unconnected, "request")
         )
     } else {
-        "all connections were busy: more of them (-c), a lower rate, or the server is at its limit"
+        "all connections were busy: use more of them (-c) or a lower rate, unless the server is at its limit"
             .to_owned()
     };
     let on_time =
         if record.open_loop.is_some_and(|open| open.overdue > 0) { " on time" } else { "" };
     let dropped = if missed.dropped > 0 {
-        format!(", and {} dropped since the queue was full", grouped(missed.dropped))
+        format!(", {} dropped because the queue was full", grouped(missed.dropped))
     } else {
         String::new()
     };
     Some(format!(
-        "the rate that was asked for was not reached: {} of {} that were due were begun{on_time} \
-         ({}){dropped}; \
-         {why}",
+        "target rate not reached: started {} of {} scheduled{on_time} ({}){dropped}; {why}",
         grouped(missed.begun),
         counted(missed.due, "request"),
         percent(missed.begun, missed.due),
@@ -283,7 +280,7 @@ fn smaller(record: &LoadRecord) -> Option<String> {
     let is_closed = record.open_loop.is_none();
     (is_closed && open < asked && record.requests.started > 0).then(|| {
         format!(
-            "at most {open} of {asked} connections were open at once: the load was smaller than asked"
+            "at most {open} of {asked} connections were open at once: the load was smaller than requested"
         )
     })
 }
@@ -397,7 +394,7 @@ mod tests {
         load.plan.keep_alive = true;
         load.plan.requests[0].headers.push(("Connection".to_owned(), "close".to_owned()));
         assert_eq!(warnings(&load), Vec::<String>::new(), "the plan's own field asked for it");
-        assert!(crate::load_shape::shape(&load).contains("a connection a request"));
+        assert!(crate::load_shape::shape(&load).contains("one request per connection"));
     }
 
     #[test]
@@ -441,7 +438,7 @@ mod tests {
             rate_missed(&LoadRecord { open_loop: Some(open), ..load }).unwrap()
         };
         let gone = open(dead_after(10), 0);
-        assert!(gone.ends_with("the server was gone or hung"), "{gone}");
+        assert!(gone.ends_with("the server crashed or hung"), "{gone}");
         let mut refusing = dead_after(30);
         assert!(open(refusing.clone(), 0).contains("all connections were busy"), "a few of many");
         refusing.errors.connect_refused = refusing.requests.started / 5;

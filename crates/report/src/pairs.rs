@@ -116,7 +116,7 @@ impl PairTable {
     /// "A over B at 2x: A has twice the requests/s of B".
     fn how_read(&self) -> String {
         let withheld = match self.rows.iter().any(|row| row.is_withheld && row.ratio != NONE) {
-            true => "; in parentheses: withheld, not to be relied on",
+            true => "; in parentheses: withheld, do not rely on it",
             false => "",
         };
         format!("A over B at 2x: A {} B{withheld}", self.metric.info().twice)

@@ -43,14 +43,17 @@ pub fn plan_text(plan: &Plan, here: Here<'_>, options: &Options) -> String {
         page.paragraph(&caution, Paint::Caution);
     }
     if !here.left_out.is_empty() {
-        page.heading("Not on this machine", "left out above, with what needs it");
+        page.heading("Not on this machine", "left out above");
         for one in here.left_out {
-            let how = format!("{}: {}. To have it: {}", one.name, one.reason, one.remedy);
+            let how = format!("{}: {}. To include it: {}", one.name, one.reason, one.remedy);
             page.paragraph(&plain(&how), Paint::Caution);
         }
     }
     if here.plan.is_none() {
-        page.paragraph("Too little is left to compare: it cannot be run here", Paint::Alarm);
+        page.paragraph(
+            "Fewer than two contenders are left: this study cannot run here",
+            Paint::Alarm,
+        );
     }
     page.finish()
 }
@@ -85,7 +88,7 @@ fn facts(plan: &Plan) -> Vec<String> {
         format!("Workload: {workload}"),
         format!("Verdicts on: {}; the first is the primary metric", listed(&metrics)),
         format!(
-            "Visits: {} a block, each {}; {} to {}",
+            "Visits: {} per block, each {}; {} to {}",
             plan.visits_per_block(),
             visit_length(plan),
             blocks.min,
@@ -97,12 +100,11 @@ fn facts(plan: &Plan) -> Vec<String> {
             blocks.half_width, plan.budget
         ),
         format!(
-            "Time: {load} for the {} of the least number of blocks; starting servers comes on top; {} \
-             at most",
+            "Time: {load} for the {} of the minimum number of blocks, plus starting servers; at most {}",
             counted(visits, "visit"),
             plan.budget
         ),
-        format!("A difference below {} is of no interest; seed {}", plan.margin, plan.seed),
+        format!("Margin: {} (smaller differences do not matter); seed {}", plan.margin, plan.seed),
     ]
 }
 
@@ -112,14 +114,14 @@ fn small_budget(plan: &Plan) -> Option<String> {
     let blocks = plan.budget.0 / block.0.max(1);
     let ends = match blocks {
         _ if blocks >= plan.blocks.min.into() => return None,
-        0 => format!("does not hold one block, which is {block} of load"),
+        0 => format!("is too short for one block, which is {block} of load"),
         _ => format!(
-            "holds at most {} by their load alone, and {} are the least to be judged well",
+            "fits at most {} (load alone), and the study requires {}",
             counted(blocks, "block"),
             plan.blocks.min
         ),
     };
-    Some(format!("The budget of {} {ends}: raise it, or shorten what is measured", plan.budget))
+    Some(format!("The budget of {} {ends}: raise it, or shorten the visits", plan.budget))
 }
 
 #[cfg(test)]

@@ -33,7 +33,7 @@ fn bodies(record: &RunRecord) -> Option<String> {
         || (0..record.plan.contenders.len()).filter(|&one| loads(one).next().is_some());
     contenders().next()?;
     let Some(verified) = load_tables::bodies(contenders().flat_map(loads)) else {
-        return Some("none under load, only before it".to_owned());
+        return Some("none during the load, only before it".to_owned());
     };
     let is_unverified = |&one: &usize| loads(one).all(|load| load.bodies_verified.verified == 0);
     let without: Vec<String> = contenders()
@@ -44,7 +44,7 @@ fn bodies(record: &RunRecord) -> Option<String> {
         [] => String::new(),
         names => format!("; none of {}", listed(names)),
     };
-    Some(format!("{verified}, against what each contender sent before the load{without}"))
+    Some(format!("{verified}, compared with what each contender sent before the load{without}"))
 }
 
 fn surroundings(record: &RunRecord) -> impl Iterator<Item = &Surroundings> {
@@ -65,7 +65,7 @@ fn network(record: &RunRecord) -> Option<String> {
         }
     };
     let is_mixed = surroundings(record).any(|around| around.network.kind != network.kind);
-    Some(if is_mixed { format!("{text}; not so in every visit") } else { text })
+    Some(if is_mixed { format!("{text}; some visits used another network") } else { text })
 }
 
 /// How often the machine's counters were read, and what that took; `None` in a file that has none.
@@ -80,7 +80,7 @@ fn counters(record: &RunRecord) -> Option<String> {
     let length = sum(|around| around.series.length().0).max(1);
     let share = Share(cost.0 as f64 / length as f64);
     Some(format!(
-        "read {} in all; it took {share} of a CPU, on the generator's side",
+        "read {} in total, at a cost of {share} of a generator CPU",
         counted(readings, "time"),
     ))
 }
@@ -114,7 +114,7 @@ pub(crate) fn plan_workload(plan: &Plan, cell: usize) -> String {
     let law = match (&plan.search, work.rate) {
         (Some(search), _) => {
             let goals: Vec<String> = search.goals.iter().map(ToString::to_string).collect();
-            format!("open loops in search of the highest rate that keeps {}", listed(&goals))
+            format!("open loops, searching for the highest rate that meets {}", listed(&goals))
         }
         (None, Some(rate)) => format!("open loop at {rate}"),
         (None, None) => "closed loop".to_owned(),
@@ -139,7 +139,7 @@ fn visits(record: &RunRecord) -> String {
     let again = match disturbed {
         0 => String::new(),
         _ => format!(
-            "; {disturbed} made again because the machine was disturbed ({})",
+            "; {disturbed} repeated because the machine was disturbed ({})",
             listed(&reasons)
         ),
     };
@@ -191,11 +191,13 @@ pub(crate) fn ending(record: &RunRecord) -> String {
         Ending::Narrow => {
             format!("every interval of the primary metric is within {}", blocks.half_width)
         }
-        Ending::Blocks => format!("all {} planned blocks were made", grouped(blocks.max.into())),
-        Ending::Budget => format!("the budget of {} holds no further block", record.plan.budget),
+        Ending::Blocks => {
+            format!("all {} planned blocks were measured", grouped(blocks.max.into()))
+        }
+        Ending::Budget => format!("no further block fits the budget of {}", record.plan.budget),
         Ending::Incomplete { reason } => format!("incomplete: {}", plain(reason)),
     };
-    format!("{why}, after {} s", significant(record.seconds))
+    format!("{why}; it took {} s", significant(record.seconds))
 }
 
 fn layout(layout: &CpuLayout) -> String {
@@ -267,7 +269,7 @@ mod tests {
     #[test]
     fn a_run_says_how_many_bodies_it_verified_and_of_whom_none() {
         let mut record = crate::testdata::run_with(2);
-        assert_eq!(bodies(&record).as_deref(), Some("none under load, only before it"));
+        assert_eq!(bodies(&record).as_deref(), Some("none during the load, only before it"));
         for visit in record.visits.iter_mut().filter(|visit| visit.contender == 0) {
             let load = visit.load.as_mut().unwrap();
             load.bodies_verified.verified = load.requests.done;

@@ -46,27 +46,26 @@ fn headline(record: &SearchRecord) -> String {
     let goals = goals(record);
     match (record.highest_good, record.lowest_bad) {
         (Some(good), Some(bad)) => format!(
-            "{goals} hold up to a rate between {} and {} requests/s [highest good, lowest bad]",
+            "{goals} met up to a rate between {} and {} requests/s [highest good, lowest bad]",
             shown(good),
             shown(bad)
         ),
         (Some(good), None) if record.tries.iter().all(Try::is_good) => {
             let is_over = record.ending == SearchEnding::AllGood;
             format!(
-                "{goals} hold at every rate that was tried, up to {} requests/s{}",
+                "{goals} met at every rate that was tried, up to {} requests/s{}",
                 shown(good),
                 if is_over { ": the limit is higher" } else { "" }
             )
         }
         (Some(good), None) if record.tries.iter().all(|tried| tried.rate <= good) => format!(
-            "{goals} hold at {} requests/s, the highest rate that was tried; not every try up to there \
-             held or could be judged",
+            "{goals} met at {} requests/s, the highest rate that was tried; not every try up to there \
+             met them or could be judged",
             shown(good)
         ),
-        (Some(good), None) => format!(
-            "{goals} hold up to {} requests/s; of higher rates it is not known",
-            shown(good)
-        ),
+        (Some(good), None) => {
+            format!("{goals} met up to {} requests/s; higher rates are not known", shown(good))
+        }
         (None, _) => format!("{goals} {}", record.none_held()),
     }
 }
@@ -77,11 +76,11 @@ fn cautions(record: &SearchRecord) -> Vec<String> {
         SearchEnding::Interrupted => Some("incomplete: the search was interrupted"),
         SearchEnding::Tries => Some("incomplete: all tries were made (--tries)"),
         SearchEnding::Noisy if !has_turns(record) => Some(
-            "rates in the interval had too few requests to be judged: it is wider than was asked, and \
+            "rates in the interval had too few requests to be judged: it is wider than requested, and \
              longer tries (-d) may narrow it",
         ),
         SearchEnding::Noisy => Some(
-            "rates in the interval held and did not hold by turns: it is wider than was asked, and \
+            "rates in the interval met the goals in some tries and missed them in others: it is wider than requested, and \
              longer tries (-d) would narrow it",
         ),
         SearchEnding::Narrow | SearchEnding::AllGood | SearchEnding::NoneGood => None,
@@ -90,12 +89,12 @@ fn cautions(record: &SearchRecord) -> Vec<String> {
     let above = record.good_above();
     let limit = match record.limit {
         Limit::Generator => Some(
-            "the generator was the limit at the upper end: the server may hold more; give it more \
+            "the generator was the limit at the upper end: the server may reach more; give the generator more \
              threads (-t) or CPUs (--cpus)",
         ),
         // An interval with one end: the headline says which rates could not be judged.
         Limit::Samples => Some(
-            "some tries have too few requests to judge the goals by: make them longer (-d), or choose \
+            "some tries have too few requests to judge the goals: make them longer (-d), or choose \
              a lower percentile",
         ),
         Limit::Server | Limit::NotReached => None,
@@ -106,7 +105,7 @@ fn cautions(record: &SearchRecord) -> Vec<String> {
         (!above.is_empty()).then(|| {
             let rates: Vec<String> = above.iter().map(|&rate| shown(rate)).collect();
             format!(
-                "rates above the interval held ({} requests/s): the server is worse at a lower rate, \
+                "rates above the interval met the goals ({} requests/s): the server is worse at a lower rate, \
                  or something disturbed it",
                 listed(&rates)
             )
@@ -138,7 +137,7 @@ fn shape(record: &SearchRecord) -> String {
         format!("; first try: {law}, {connections}")
     });
     format!(
-        "{}, a rate is certain after {} that agree; {ambiguous}; asked precision {}{law}",
+        "{}, a rate is certain after {} that agree; {ambiguous}; requested precision {}{law}",
         n_tries(record.tries.len()),
         record.repeats,
         record.precision,
@@ -178,11 +177,11 @@ fn tries(page: &mut Page, record: &SearchRecord) {
     if record.tries.is_empty() {
         return;
     }
-    page.heading("Tries", "in order; response times; busy is the generator's busiest thread");
+    page.heading("Tries", "in order; response times; busy: CPU of the busiest generator thread");
     let columns = [
-        ("", Lean::Right),
-        ("asked", Lean::Right),
-        ("got/s", Lean::Right),
+        ("try", Lean::Right),
+        ("target/s", Lean::Right),
+        ("achieved/s", Lean::Right),
         ("p50", Lean::Right),
         ("p99", Lean::Right),
         ("errors", Lean::Right),
@@ -210,11 +209,11 @@ fn row(at: usize, tried: &Try) -> Vec<String> {
 
 fn outcome(tried: &Try) -> &'static str {
     match (tried.outcome, tried.is_generator_limit) {
-        (TryOutcome::Held, _) => "held",
+        (TryOutcome::Held, _) => "met",
         (TryOutcome::TooFewSamples, _) => "too few requests",
         (_, true) => "generator",
-        (TryOutcome::Broken, _) => "broken",
-        (TryOutcome::RateMissed, _) => "missed",
+        (TryOutcome::Broken, _) => "missed",
+        (TryOutcome::RateMissed, _) => "rate missed",
         (TryOutcome::QueueGrew, _) => "queue grew",
         (TryOutcome::MostlyFailed, _) => "mostly failed",
     }
@@ -273,9 +272,9 @@ mod tests {
     fn the_headline_is_the_interval_and_every_try_has_a_row() {
         let text = flat(&search(tries_of_three()));
         for part in [
-            "p99<10ms and errors<0.1% hold up to a rate between 1,000 and 1,040 requests/s",
+            "p99<10ms and errors<0.1% met up to a rate between 1,000 and 1,040 requests/s",
             "4 tries, a rate is certain after 3 that agree; 1 rate was ambiguous",
-            "At 1,040 requests/s: goal p99<10ms BROKEN: p99 of response is 12ms",
+            "At 1,040 requests/s: goal p99<10ms MISSED: p99 of response is 12ms",
             "Poisson 1000/s, 10 connections",
             "4 1,000",
         ] {
@@ -290,13 +289,13 @@ mod tests {
             (SearchEnding::Interrupted, Limit::Server, "interrupted; its ends are not certain"),
             (SearchEnding::Tries, Limit::Server, "all tries were made"),
             (SearchEnding::Noisy, Limit::Server, "by turns"),
-            (SearchEnding::Narrow, Limit::Generator, "the server may hold more"),
+            (SearchEnding::Narrow, Limit::Generator, "the server may reach more"),
             (SearchEnding::NoneGood, Limit::Samples, "too few requests"),
         ];
         for (ending, limit, part) in cases {
             let text = flat(&SearchRecord { ending, limit, ..found.clone() });
             let at = |part: &str| text.find(part).unwrap_or_else(|| panic!("{part}: {text}"));
-            assert!(at(part) < at("hold up to"), "{text}");
+            assert!(at(part) < at("met up to"), "{text}");
         }
     }
 
@@ -304,9 +303,9 @@ mod tests {
     fn one_end_or_none_makes_no_interval() {
         let found = search(Vec::new());
         let all = SearchRecord { lowest_bad: None, ..found.clone() };
-        assert!(flat(&all).contains("hold at every rate that was tried, up to 1,000"));
+        assert!(flat(&all).contains("met at every rate that was tried, up to 1,000"));
         let none = SearchRecord { highest_good: None, ..found.clone() };
-        assert!(flat(&none).contains("hold at no rate that was tried, down to 1040/s"));
+        assert!(flat(&none).contains("met at no rate that was tried, down to 1040/s"));
         let empty = SearchRecord { lowest_bad: None, highest_good: None, plan: None, ..found };
         assert!(flat(&empty).contains("were tried at no rate"));
     }
@@ -317,7 +316,7 @@ mod tests {
         let limit = Limit::Samples;
         let found = SearchRecord { highest_good: None, limit, ..search(vec![sparse]) };
         let text = flat(&found);
-        for part in ["do not hold at 1040/s, and lower rates could not", "longer (-d)"] {
+        for part in ["missed at 1040/s, and lower rates could not", "longer (-d)"] {
             assert!(text.contains(part), "{part}: {text}");
         }
         let one_end = SearchRecord { lowest_bad: None, ..found };
@@ -325,10 +324,7 @@ mod tests {
         assert!(text.contains("at no rate that was tried, up to 50/s: tries had too"), "{text}");
         let held = SearchRecord { highest_good: Some(PerSecond(40.0)), ..one_end };
         let text = flat(&held);
-        assert!(
-            text.contains("hold up to 40.0 requests/s; of higher rates it is not known"),
-            "{text}"
-        );
+        assert!(text.contains("met up to 40.0 requests/s; higher rates are not known"), "{text}");
     }
 
     #[test]
@@ -338,7 +334,7 @@ mod tests {
         let found = SearchRecord { lowest_bad: None, ..search(tries) };
         let text = flat(&found);
         assert!(
-            text.contains("hold at 1,000 requests/s, the highest rate that was tried; not"),
+            text.contains("met at 1,000 requests/s, the highest rate that was tried; not"),
             "{text}"
         );
         let all = |ending| SearchRecord { ending, tries: vec![tried(1000.0, 5)], ..found.clone() };
@@ -365,14 +361,20 @@ mod tests {
         let tries = vec![sparse, tried(200.0, 5), tried(200.0, 12)];
         let found = SearchRecord { highest_good: None, lowest_bad: None, ..search(tries) };
         let text = flat(&found);
-        assert!(text.contains("held and did not hold by turns at 200/s; at other rates"), "{text}");
+        assert!(
+            text.contains("met in some tries and missed in others at 200/s; at other rates"),
+            "{text}"
+        );
     }
 
     #[test]
     fn a_rate_that_held_above_the_interval_is_told() {
         let mut tries = tries_of_three();
         tries.push(tried(2000.0, 5));
-        assert!(flat(&search(tries)).contains("rates above the interval held (2,000 requests/s)"));
+        assert!(
+            flat(&search(tries))
+                .contains("rates above the interval met the goals (2,000 requests/s)")
+        );
     }
 
     #[test]

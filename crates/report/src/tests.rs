@@ -164,7 +164,7 @@ fn an_incomplete_run_says_so_before_anything_else() {
     record.ending = Ending::Incomplete { reason: "interrupted (Ctrl-C)".to_owned() };
     let text = render("text", &record);
     let second = text.lines().nth(1).unwrap();
-    assert_eq!(second, "  incomplete: interrupted (Ctrl-C); what follows rests on 12 visits");
+    assert_eq!(second, "  incomplete: interrupted (Ctrl-C); based on 12 visits");
     for name in ["markdown", "html", "picture"] {
         let bytes = render(name, &record);
         let alarm = bytes.find("incomplete: interrupted").expect("it says so");
@@ -350,7 +350,7 @@ fn cells_are_shown_one_by_one_and_printed_figures_beside_todays() {
             "20.5",
             "2.00x",
             "its second version",
-            "How throughput grows",
+            "Scalability",
         ] {
             assert!(page.contains(part), "{name} has no {part}");
         }
@@ -403,13 +403,13 @@ fn a_short_text_of_twenty_cells_can_be_read() {
 fn requests_that_were_sent_once_more_are_shown_in_every_output_and_only_where_there_are_any() {
     let mut run = testdata::run();
     for output in ["text", "markdown", "html"] {
-        assert!(!render(output, &run).contains("sent once more"), "{output}");
+        assert!(!render(output, &run).contains("Retried requests"), "{output}");
     }
     let loads = run.visits.iter_mut().filter(|one| one.contender == 1);
     loads.filter_map(|one| one.load.as_mut()).for_each(|load| load.requests.retried = 7);
     for output in ["text", "markdown", "html"] {
         let shown = render(output, &run);
-        assert!(shown.contains("sent once more"), "{output}");
+        assert!(shown.contains("Retried requests"), "{output}");
     }
 }
 
@@ -439,7 +439,7 @@ fn a_short_text_hides_nothing_that_limits_an_answer() {
         "last words",
         "withheld: bodies differ",
         "two_clusters (suspected; joust prefork at connections=10)",
-        "Not shown here: the figures, pairs and tails of each of 3 cells",
+        "Not shown here: the figures, pairs and quantiles of each of 3 cells",
     ] {
         assert!(text.contains(part), "{part} is not in\n{text}");
     }

@@ -90,7 +90,7 @@ fn several(page: &mut Page, record: &RunRecord, cells: &[CellView], detail: Deta
         let printed = published::of_cells(record, cells).filled();
         printed.iter().for_each(|table| page.described(table));
         let all = counted(cells.len() as u64, "cell");
-        return vec![format!("the figures, pairs and tails of each of {all}")];
+        return vec![format!("the figures, pairs and quantiles of each of {all}")];
     }
     for view in cells {
         page.heading(&format!("Cell {}", view.name), "");
@@ -155,7 +155,7 @@ fn skipped(page: &mut Page, record: &RunRecord) {
     page.heading("Left out", "");
     for skipped in &record.skipped {
         let (name, reason) = (plain(&skipped.name), plain(&skipped.reason));
-        let text = format!("{name}: {reason}. To have it: {}", plain(&skipped.remedy));
+        let text = format!("{name}: {reason}. To include it: {}", plain(&skipped.remedy));
         page.paragraph(&text, Paint::Plain);
     }
 }

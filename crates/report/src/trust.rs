@@ -31,13 +31,13 @@ fn blocks(record: &RunRecord, metric: Option<Metric>) -> String {
     };
     let counts = || pairs().filter_map(blocks_of);
     let (Some(fewest), Some(most)) = (counts().min(), counts().max()) else {
-        return "no block holds a visit of both sides of a pair".to_owned();
+        return "no block has a visit of both contenders of a pair".to_owned();
     };
     let range = if fewest == most { String::new() } else { format!("{fewest} to ") };
     let asked = pairs().filter_map(|pair| pair.short_of).map(|short| short.of).max();
     match asked {
         Some(of) => {
-            format!("{range}{} of {of} asked for, so preliminary", counted(most.into(), "block"))
+            format!("{range}{} of the {of} required, so preliminary", counted(most.into(), "block"))
         }
         None => {
             let most = counted(most.into(), "block");
@@ -63,7 +63,7 @@ fn visits(record: &RunRecord) -> String {
         let what = match (again, kept) {
             (_, 0) => "made again".to_owned(),
             (0, _) => "used as measured".to_owned(),
-            (again, kept) => format!("{again} made again, {kept} used as measured"),
+            (again, kept) => format!("{again} repeated, {kept} used anyway"),
         };
         said.push(format!(
             "{disturbed} of {} ({}) {} disturbed ({what})",
@@ -85,7 +85,7 @@ fn findings(record: &RunRecord) -> Option<String> {
     let (check, weight) = (&gravest.check, gravest.weight);
     Some(match groups.len() {
         1 => format!("1 finding: {check}, {weight}"),
-        n => format!("{n} findings, the gravest: {check}, {weight}"),
+        n => format!("{n} findings, the most severe: {check}, {weight}"),
     })
 }
 

@@ -91,10 +91,10 @@ pub fn main(
         Some(_) => Ok(Ended::Well),
         None if found.limit == Limit::Samples => Err(Trouble::failed(miette!(
             help = "use longer tries (-d), which have more requests, or a lower percentile, which needs fewer",
-            "the goals {}",
+            "the goals were {}",
             found.none_held()
         ))),
-        None => Err(Trouble::failed(miette!("the goals {}", found.none_held()))),
+        None => Err(Trouble::failed(miette!("the goals were {}", found.none_held()))),
     }
 }
 

@@ -162,7 +162,7 @@ fn a_broken_goal_ends_with_99_and_is_said_before_the_rate() {
     let broken = output(&["load", &server.url, "-n", "200", "--slo", "errors<1%,p50<1ns"]);
     assert_eq!(broken.status.code(), Some(99), "{}", said(&broken));
     let text = stdout(&broken);
-    let goal = text.find("goal p50<1ns BROKEN").expect("it is named");
+    let goal = text.find("goal p50<1ns MISSED").expect("it is named");
     assert!(goal < text.find("requests/s").unwrap(), "{text}");
     assert!(text.contains("goal errors<1% met"), "{text}");
     let few = output(&["load", &server.url, "-n", "20", "--slo", "p99.9<1h"]);

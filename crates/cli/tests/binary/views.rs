@@ -138,7 +138,7 @@ fn a_reader_that_goes_or_never_reads_disturbs_no_load() {
     out.read_line(&mut String::new()).unwrap();
     drop(out);
     let output = load.wait_with_output().unwrap();
-    assert!(said(&output).contains("500 ok of 500 begun"), "{}", said(&output));
+    assert!(said(&output).contains("500 ok of 500 started"), "{}", said(&output));
     assert_ne!(output.status.code(), Some(1), "a reader that has gone is no failure");
     // A pipe that nobody opens: said when the load is over, and the load is whole.
     let dir = tempfile::tempdir().unwrap();
@@ -146,7 +146,7 @@ fn a_reader_that_goes_or_never_reads_disturbs_no_load() {
     assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
     let pipe = pipe.to_str().unwrap();
     let output = crate::output(&["load", &server.url, "-c", "2", "-n", "50", "--stream", pipe]);
-    assert!(stdout(&output).contains("50 ok of 50 begun"), "{}", stdout(&output));
+    assert!(stdout(&output).contains("50 ok of 50 started"), "{}", stdout(&output));
     assert_eq!(output.status.code(), Some(1));
     assert!(said(&output).contains("was not read to its end"), "{}", said(&output));
 }
@@ -157,7 +157,7 @@ fn a_stream_that_cannot_be_written_is_said_and_fails() {
     let full = output(&["load", &server.url, "-n", "50", "--stream", "/dev/full"]);
     assert_eq!(full.status.code(), Some(1));
     assert!(said(&full).contains("cannot write to /dev/full"), "{}", said(&full));
-    assert!(stdout(&full).contains("50 ok of 50 begun"));
+    assert!(stdout(&full).contains("50 ok of 50 started"));
     let nowhere = output(&["load", &server.url, "-n", "50", "--stream", "/no/folder/x.csv"]);
     assert_eq!(nowhere.status.code(), Some(2));
     for (more, part) in [
@@ -197,7 +197,7 @@ fn records_of_several_loads_are_merged_into_one() {
     let text = stdout(&output);
     assert_eq!(output.status.code(), Some(99), "{text}");
     for part in
-        ["600 ok of 600 begun", "merged from 2 loads that ran one after the other", "timeout"]
+        ["600 ok of 600 started", "merged from 2 loads that ran one after the other", "timeout"]
     {
         assert!(text.contains(part), "{part}\n{text}");
     }

@@ -10,8 +10,8 @@ use std::path::PathBuf;
 use record::{Metric, Plan};
 use units::{Bytes, Nanos, PerSecond};
 
-use super::work::{CONNECTIONS_MAX, PAGE_MAX};
 use super::SEED_MAX;
+use super::work::{CONNECTIONS_MAX, PAGE_MAX};
 use crate::nearest::suggestion;
 use contender::NamedContender;
 use draft::{Draft, quoted};
@@ -283,9 +283,8 @@ impl Brief {
                 let is_latency = |metric: Metric| {
                     metric.service_quantile().is_some_and(|q| has_quantile(q, rate, measure))
                 };
-                let is_other = |metric: Metric| {
-                    !metric.is_rate() && metric.service_quantile().is_none()
-                };
+                let is_other =
+                    |metric: Metric| !metric.is_rate() && metric.service_quantile().is_none();
                 let mut metrics = default_metrics(is_latency);
                 metrics.reverse();
                 metrics.extend(default_metrics(is_other));
