@@ -1,6 +1,7 @@
 //! Owns the plain data that travels between the parts: what was planned, what was measured, what
-//! was found. It is the only file format. Must not know how to produce or show any of it.
-//! Start reading at [`RunRecord`] (a whole experiment) or [`LoadRecord`] (one load on one server).
+//! was found. It is the only file format, and knows neither how data is made nor how it is shown.
+//! Start reading at [`RunRecord`] (a whole experiment), [`LoadRecord`] (one load on one server) or
+//! [`METRICS`] (what contenders are compared by).
 //!
 //! ```
 //! let goals = joust_record::parse_goals("p99<10ms,errors<0.1%").unwrap();
@@ -10,25 +11,101 @@
 //!
 //! # Glossary
 //!
-//! | word | meaning |
+//! One meaning a word, in code, messages and documents. This list stands in `crates/record/src/lib.rs`, and as
+//! a page in `docs/glossary.md`: `cargo test -p joust-record --test glossary` says how that is made from it.
+//!
+//! ## An experiment
+//!
+//! | term | meaning |
 //! |---|---|
-//! | study | an experiment as a person writes it: question, contenders, workload |
-//! | contender | a server with its settings, one of those compared |
+//! | study | an experiment as a person writes it: a question, contenders, a workload |
+//! | run | a study carried out once; its record is `run.json` |
+//! | contender | a server with its settings, one of those that are compared |
+//! | adapter | what knows one server: how it is found, configured, started and ended |
+//! | parity | whether contenders do the same work for a request: their switches, as stated and as observed |
+//! | workload | what contenders are asked: page, connections, threads, keep-alive, rate |
+//! | axis | a part of the workload that a study varies, such as the number of connections |
 //! | cell | one point of the workload, at which contenders are compared |
 //! | block | one visit to each contender in each cell, in random order |
 //! | visit | a fresh start of one server, warm-up cut off, one measurement: the unit of replication |
-//! | request | one HTTP request and what came of it; `started = done + unanswered`, `done = ok + failed` |
+//! | calibration workload | a fixed piece of work, timed on the server's CPUs before each visit: it shows a disturbed machine |
+//! | disturbed | of a visit: the machine did other work meanwhile; the visit is repeated |
+//! | reference | the contender that others are compared with |
+//! | A/A | a comparison of a contender with its own copy: what differs is noise |
+//!
+//! ## A request
+//!
+//! | term | meaning |
+//! |---|---|
+//! | request | one HTTP request and its outcome; `started = done + unanswered`, `done = ok + failed` |
+//! | reply | what the server sends for a request: head and body |
 //! | due, sent, first byte, done | the four instants of a request, in nanoseconds since the start of the load |
 //! | service time | done - sent: what the server and the network took |
-//! | response time | done - due: what a user who meant to ask at `due` had to wait; it includes connecting |
-//! | closed loop | each connection asks again when its reply is complete; open loop: requests are due at times that do not depend on replies |
-//! | keep-alive | more than one request on a connection |
+//! | response time | done - due: how long a user waits who asks at `due`; it includes connecting |
+//! | queue time | due - sent: the wait for a connection, connecting, and the generator's own delay |
+//! | in flight | sent and not yet done |
+//! | outcome | how a request ended: `ok`, or the kind of its failure |
 //! | goodput | requests/s that ended with outcome `ok` |
-//! | backlog | connections the kernel holds for a listening socket until they are accepted |
+//! | keep-alive | more than one request on a connection |
+//! | pipelining | a request is sent on a connection before the reply to the one before it is complete |
+//! | retry | a request is sent again because the server closed its keep-alive connection before the first byte |
+//!
+//! ## A load
+//!
+//! | term | meaning |
+//! |---|---|
+//! | load | what the generator does to one server: connections, requests, their instants |
+//! | generator | `joust load`, or the part of it that runs within a visit |
+//! | closed loop | each connection sends its next request when its reply is complete: a slow server gets fewer requests |
+//! | open loop | requests are due at instants that do not depend on replies |
+//! | arrival law | when requests of an open loop are due: constant, Poisson, a ramp, stages, a replay |
+//! | coordinated omission | requests that a closed loop does not send while the server stalls, and so does not measure |
+//! | warm-up | the first part of a load, cut off before anything is measured |
+//! | window | the part of a load whose requests count in the rate |
+//! | interval | of a load: a stretch of it with its own counts; of an estimate: the values that agree with the data |
+//! | goal | a bound that a load has to meet, such as `p99<5ms` |
+//! | capacity | the highest rate at which a server meets the goals, found by a search |
 //! | ceiling | a limit that is not the server's: the generator, the link |
-//! | goal | a bound that a load is to keep, as in `p99<5ms` |
-//! | finding | an artifact that a check of the doctor saw, with its evidence |
-//! | verdict | what may be said of a pair of contenders, in one of six wordings |
+//!
+//! ## A server
+//!
+//! | term | meaning |
+//! |---|---|
+//! | concurrency model | who waits for what in a server: processes, threads, event loops and what they share |
+//! | worker | a process or thread that serves connections |
+//! | event loop | a thread that waits for many connections at once and serves those that are ready |
+//! | loop group | event loops of one process that share a port |
+//! | handoff queue | passes connections from the thread that accepts them to one that serves them |
+//! | answer thread | a thread to which an event loop gives work that could block it |
+//! | parked connection | an idle keep-alive connection that no worker holds |
+//! | run queue | connections of an event loop that are ready and wait for their turn |
+//! | socket I/O | reading and writing a connection's socket, as an exchange asks for it |
+//! | exchange | the state machine of one connection: bytes in, and what it wants next |
+//! | backlog | connections that the kernel holds for a listening socket until they are accepted |
+//! | thundering herd | many threads wake up for one connection, and all but one in vain |
+//! | reap | to collect the exit status of a child process that has ended |
+//! | gateway | what passes a request to another program: CGI, FastCGI, a proxy |
+//!
+//! ## An answer
+//!
+//! | term | meaning |
+//! |---|---|
+//! | metric | a quantity that contenders are compared by; all are in [`METRICS`] |
+//! | pair | two contenders in one cell |
+//! | estimate | the ratio of a pair with its interval: a robust centre over blocks |
+//! | verdict | what may be said of a pair by a metric, in one of six wordings |
+//! | told apart | p after Holm is below 0.02 and the interval excludes 1 |
+//! | undecided | neither told apart nor shown to be alike: more blocks are needed |
+//! | no difference | the 90 % interval lies within the margin |
+//! | bound | a ratio is at least, or at most, so much: a limit that is not the server's, or a wide interval |
+//! | withheld | nothing may be said of a pair, because a finding voids a side or too many visits failed |
+//! | margin | differences below it do not matter to the study |
+//! | family | the comparisons that Holm's correction covers: all pairs and cells of a metric |
+//! | ranking | contenders best first, with letters: those that share a letter were not told apart |
+//! | finding | an artifact that a check of the doctor saw, with its evidence, meaning and remedy |
+//! | check | one rule of the doctor; its name is that of the artifact |
+//! | regression | a metric is worse by more than the margin, with its whole interval |
+//! | noise floor | the variation between visits that should be equal |
 
 mod analysis;
 mod balance;
