@@ -360,7 +360,7 @@ fn growth(run: &RunRecord) -> Table {
             Column::figure("lambda", "/s"),
             Column::figure("sigma", "%"),
             Column::figure("kappa", "%"),
-            Column::figure("peak at", "connections"),
+            Column::figure("peak at", ""),
             Column::figure("misfit", ""),
         ],
         rows: run.analysis.scalability.iter().map(row).map(Row::of).collect(),
