@@ -78,7 +78,7 @@ pub fn main(args: &Args) -> Result<Ended, Trouble> {
     runner::check_settings(&plan, &joust_binary).map_err(trouble)?;
     if args.check {
         let (here, left_out) = runner::here(&plan, &joust_binary).map_err(trouble)?;
-        let here = report::Here { plan: here.as_ref(), left_out: &left_out };
+        let here = report::LocalPlan { plan: here.as_ref(), left_out: &left_out };
         output::stdout(
             report::plan_text(&plan, here, &crate::terminal::report_options()).as_bytes(),
         )?;

@@ -18,7 +18,8 @@ use stats::{Decision, Held, Standard, TwoSample};
 use units::Share;
 
 use crate::figures::{
-    Place, body, broken, is_limited, is_unlike_others, logs, memory_methods, places, withheld, work,
+    FigurePlace, body, broken, is_limited, is_unlike_others, logs, memory_methods, places,
+    withheld, work,
 };
 use crate::machine::{instant, machine};
 
@@ -76,25 +77,25 @@ pub fn compare(
 /// The same contender, asked the same, in both runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Pair {
-    base: Place,
-    candidate: Place,
+    base: FigurePlace,
+    candidate: FigurePlace,
 }
 
 /// Cells are the same where the same is asked, whatever their name: a study that got an axis more calls
 /// its old cell otherwise.
 fn matched(base: &RunRecord, candidate: &RunRecord) -> Vec<Pair> {
-    let same = |of_base: &Place, of_candidate: Place| {
+    let same = |of_base: &FigurePlace, of_candidate: FigurePlace| {
         contender_name(base, *of_base) == contender_name(candidate, of_candidate)
             && work(base, *of_base) == work(candidate, of_candidate)
     };
-    let pair = |candidate: Place| {
+    let pair = |candidate: FigurePlace| {
         let base = places(base).find(|place| same(place, candidate))?;
         Some(Pair { base, candidate })
     };
     places(candidate).filter_map(pair).collect()
 }
 
-fn contender_name(run: &RunRecord, place: Place) -> &str {
+fn contender_name(run: &RunRecord, place: FigurePlace) -> &str {
     &run.plan.contenders[place.contender].name
 }
 
@@ -124,7 +125,7 @@ struct Bench<'a> {
 }
 
 /// A ratio before anything is said of it.
-struct Seen {
+struct MeasuredRatio {
     pair: Pair,
     basis: Basis,
     /// Candidate over base; or why there is none.
@@ -138,9 +139,9 @@ impl Bench<'_> {
 
     /// What may be said of these on a metric; Holm's correction is over all of them.
     fn changes(&self, pairs: &[&Pair], metric: Metric, margin: Share) -> Vec<RunChange> {
-        let seen: Vec<Seen> = pairs.iter().map(|&&pair| self.see(pair, metric)).collect();
+        let seen: Vec<MeasuredRatio> = pairs.iter().map(|&&pair| self.see(pair, metric)).collect();
         // What is withheld or has no figures is not tested, and raises no other's p.
-        let p = |seen: &Seen| Some(seen.ratio.as_ref().ok()?.interval?.p);
+        let p = |seen: &MeasuredRatio| Some(seen.ratio.as_ref().ok()?.interval?.p);
         let tested: Vec<f64> = seen.iter().filter_map(p).collect();
         let mut held = stats::held(&tested).into_iter();
         let said = seen.iter().map(|seen| {
@@ -150,7 +151,7 @@ impl Bench<'_> {
         said.collect()
     }
 
-    fn see(&self, pair: Pair, metric: Metric) -> Seen {
+    fn see(&self, pair: Pair, metric: Metric) -> MeasuredRatio {
         let over = self.reference_for(pair, metric);
         let of = |run, place, over| -> Vec<f64> {
             let own = logs(run, place, metric);
@@ -168,7 +169,7 @@ impl Bench<'_> {
         let basis = over.map_or(Basis::Figures, |over| Basis::OverReference {
             reference: contender_name(self.base, over.base).to_owned(),
         });
-        Seen { pair, basis, ratio }
+        MeasuredRatio { pair, basis, ratio }
     }
 
     /// The reference where it stands beside the contender and can be used itself. Memory does not follow
@@ -244,7 +245,7 @@ impl Bench<'_> {
         (broken(self.base, pair.base).is_none() && breaks) || became_odd
     }
 
-    fn say(&self, seen: &Seen, metric: Metric, margin: Share, held: Held) -> RunChange {
+    fn say(&self, seen: &MeasuredRatio, metric: Metric, margin: Share, held: Held) -> RunChange {
         let (direction, verdict) = match &seen.ratio {
             Err(reason) => {
                 (Direction::CandidateOverBase, Verdict::Withheld { reason: reason.clone() })
@@ -453,19 +454,21 @@ fn of_memory(base: &RunRecord, candidate: &RunRecord) -> Option<String> {
 
 /// What is in one run only, or was asked otherwise.
 fn unmatched(base: &RunRecord, candidate: &RunRecord, matched: &[Pair]) -> Vec<String> {
-    let title = |run: &RunRecord, place: Place| match run.plan.cells[place.cell].name.as_str() {
+    let title = |run: &RunRecord, place: FigurePlace| match run.plan.cells[place.cell].name.as_str()
+    {
         "" => contender_name(run, place).to_owned(),
         cell => format!("{} at {cell}", contender_name(run, place)),
     };
-    let missing = |run: &RunRecord, other: &RunRecord, own: &dyn Fn(&Pair) -> Place, said: &str| {
-        let alone = places(run).filter(|place| !matched.iter().any(|pair| own(pair) == *place));
-        let says = |place: Place| {
-            let is_asked = |of: Place| title(other, of) == title(run, place);
-            let why = if places(other).any(is_asked) { "was asked otherwise" } else { said };
-            format!("{}: {why}", title(run, place))
+    let missing =
+        |run: &RunRecord, other: &RunRecord, own: &dyn Fn(&Pair) -> FigurePlace, said: &str| {
+            let alone = places(run).filter(|place| !matched.iter().any(|pair| own(pair) == *place));
+            let says = |place: FigurePlace| {
+                let is_asked = |of: FigurePlace| title(other, of) == title(run, place);
+                let why = if places(other).any(is_asked) { "was asked otherwise" } else { said };
+                format!("{}: {why}", title(run, place))
+            };
+            alone.map(says).collect::<Vec<_>>()
         };
-        alone.map(says).collect::<Vec<_>>()
-    };
     let mut all = missing(base, candidate, &|pair| pair.base, "only in the base run");
     all.extend(missing(candidate, base, &|pair| pair.candidate, "only in the candidate run"));
     all.sort();

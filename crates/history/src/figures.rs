@@ -13,25 +13,26 @@ const FAILED_SHARE_MAX: f64 = 0.1;
 
 /// Where a figure stands in a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Place {
+pub(crate) struct FigurePlace {
     pub(crate) cell: usize,
     pub(crate) contender: usize,
 }
 
 /// All places of a run, cell by cell.
-pub(crate) fn places(run: &RunRecord) -> impl Iterator<Item = Place> + '_ {
-    let of_cell = |cell| run.plan.in_cell(cell).map(move |contender| Place { cell, contender });
+pub(crate) fn places(run: &RunRecord) -> impl Iterator<Item = FigurePlace> + '_ {
+    let of_cell =
+        |cell| run.plan.in_cell(cell).map(move |contender| FigurePlace { cell, contender });
     (0..run.plan.cells.len()).flat_map(of_cell)
 }
 
 /// What is asked there, as JSON: two figures are of the same thing only where this is the same.
-pub(crate) fn work(run: &RunRecord, place: Place) -> String {
+pub(crate) fn work(run: &RunRecord, place: FigurePlace) -> String {
     let work: Workload = run.plan.work(place.cell, place.contender);
     serde_json::to_string(&work).expect("plain data serialises")
 }
 
 /// Mean logarithm of the metric over the visits of each block that can be used.
-pub(crate) fn logs(run: &RunRecord, place: Place, metric: Metric) -> BTreeMap<u32, f64> {
+pub(crate) fn logs(run: &RunRecord, place: FigurePlace, metric: Metric) -> BTreeMap<u32, f64> {
     let mut blocks: BTreeMap<u32, Vec<f64>> = BTreeMap::new();
     for visit in run.measured(place.contender).filter(|visit| visit.cell == place.cell) {
         // Zero has no logarithm; who answered nothing is withheld (`failing`).
@@ -44,7 +45,7 @@ pub(crate) fn logs(run: &RunRecord, place: Place, metric: Metric) -> BTreeMap<u3
 }
 
 /// How memory was taken there, over the visits that can be used.
-pub(crate) fn memory_methods(run: &RunRecord, place: Place) -> BTreeSet<MemoryMethod> {
+pub(crate) fn memory_methods(run: &RunRecord, place: FigurePlace) -> BTreeSet<MemoryMethod> {
     let here = run.measured(place.contender).filter(|visit| visit.cell == place.cell);
     here.filter_map(|visit| visit.memory_method()).collect()
 }
@@ -61,7 +62,7 @@ pub(crate) struct Level {
 
 /// The level of a figure; `None` where nothing was measured.
 #[cfg(feature = "database")]
-pub(crate) fn level(run: &RunRecord, place: Place, metric: Metric) -> Option<Level> {
+pub(crate) fn level(run: &RunRecord, place: FigurePlace, metric: Metric) -> Option<Level> {
     let logs: Vec<f64> = logs(run, place, metric).into_values().collect();
     // The ratio to 1: what is said of a paired ratio holds of any centre of logarithms.
     let seen = Paired::of_logs(&logs).ok()?;
@@ -71,7 +72,7 @@ pub(crate) fn level(run: &RunRecord, place: Place, metric: Metric) -> Option<Lev
 
 /// Why nothing of a contender may be used there, if so: a confirmed finding that voids it, or too many
 /// failed visits.
-pub(crate) fn void(run: &RunRecord, place: Place) -> Option<String> {
+pub(crate) fn void(run: &RunRecord, place: FigurePlace) -> Option<String> {
     if let Some(check) = finding(run, place, Severity::Void) {
         return Some(format!("{check} on {}", run.plan.contenders[place.contender].name));
     }
@@ -85,7 +86,7 @@ const UNLIKE_BODIES: &str = "different_bodies";
 
 /// Why a contender does not do its work there, if so: too many visits failed, or its answers are not
 /// what they should be. Of bodies that are unlike those of others: [`is_unlike_others`].
-pub(crate) fn broken(run: &RunRecord, place: Place) -> Option<String> {
+pub(crate) fn broken(run: &RunRecord, place: FigurePlace) -> Option<String> {
     let is_broken = |finding: &&record::Finding| {
         BROKEN.contains(&finding.check.as_str())
             && !is_of_unlike_bodies(finding)
@@ -96,7 +97,7 @@ pub(crate) fn broken(run: &RunRecord, place: Place) -> Option<String> {
     found.map(|finding| format!("{} on {name}", finding.check)).or_else(|| failing(run, place))
 }
 
-fn failing(run: &RunRecord, place: Place) -> Option<String> {
+fn failing(run: &RunRecord, place: FigurePlace) -> Option<String> {
     let visits = Tally::of(run, place);
     (visits.lost() as f64 > FAILED_SHARE_MAX * visits.all as f64).then(|| visits.said(run, place))
 }
@@ -109,7 +110,7 @@ struct Tally {
 }
 
 impl Tally {
-    fn of(run: &RunRecord, place: Place) -> Self {
+    fn of(run: &RunRecord, place: FigurePlace) -> Self {
         let is_here = |visit: &&record::Visit| {
             (visit.cell, visit.contender) == (place.cell, place.contender)
                 && visit.state != VisitState::Disturbed
@@ -127,7 +128,7 @@ impl Tally {
         self.failed + self.silent
     }
 
-    fn said(&self, run: &RunRecord, place: Place) -> String {
+    fn said(&self, run: &RunRecord, place: FigurePlace) -> String {
         let how = match (self.failed, self.silent) {
             (_, 0) => "failed",
             (0, _) => "finished no request in the measured window",
@@ -139,7 +140,7 @@ impl Tally {
 }
 
 /// Whether what a contender sent there is unlike what others of its run sent.
-pub(crate) fn is_unlike_others(run: &RunRecord, place: Place) -> bool {
+pub(crate) fn is_unlike_others(run: &RunRecord, place: FigurePlace) -> bool {
     let acts = |one: &record::Finding| is_of_unlike_bodies(one) && acts(one, place, Severity::Void);
     run.findings.iter().any(acts)
 }
@@ -150,7 +151,7 @@ fn is_of_unlike_bodies(finding: &record::Finding) -> bool {
 }
 
 /// SHA-256 of what a contender sends there; `None` where it never answered.
-pub(crate) fn body(run: &RunRecord, place: Place) -> Option<&str> {
+pub(crate) fn body(run: &RunRecord, place: FigurePlace) -> Option<&str> {
     let facts = &run.contenders[place.contender];
     let of_target = facts.bodies.get(&run.plan.target(place.cell, place.contender));
     let body = of_target.unwrap_or(&facts.body_sha256);
@@ -158,13 +159,13 @@ pub(crate) fn body(run: &RunRecord, place: Place) -> Option<&str> {
 }
 
 /// Whether the generator was the limit there, so that throughput is a lower bound.
-pub(crate) fn is_limited(run: &RunRecord, place: Place) -> bool {
+pub(crate) fn is_limited(run: &RunRecord, place: FigurePlace) -> bool {
     finding(run, place, Severity::Bound).is_some()
 }
 
 /// Why that metric may not be used there, if so. A closed loop ties latency to the rate: at a ceiling
 /// of the generator's it is the generator's own queue, and throughput is a bound.
-pub(crate) fn withheld(run: &RunRecord, place: Place, metric: Metric) -> Option<String> {
+pub(crate) fn withheld(run: &RunRecord, place: FigurePlace, metric: Metric) -> Option<String> {
     let silent = || {
         let visits = Tally { failed: 0, ..Tally::of(run, place) };
         (metric.is_rate() && visits.silent > 0).then(|| visits.said(run, place))
@@ -177,13 +178,13 @@ pub(crate) fn withheld(run: &RunRecord, place: Place, metric: Metric) -> Option<
     })
 }
 
-fn acts(finding: &record::Finding, place: Place, severity: Severity) -> bool {
+fn acts(finding: &record::Finding, place: FigurePlace, severity: Severity) -> bool {
     finding.acts(severity)
         && finding.touches(place.contender)
         && finding.cell.is_none_or(|cell| cell == place.cell)
 }
 
-fn finding(run: &RunRecord, place: Place, severity: Severity) -> Option<&str> {
+fn finding(run: &RunRecord, place: FigurePlace, severity: Severity) -> Option<&str> {
     // That others sent something else does not touch a contender held against itself.
     let acts = |one: &&record::Finding| !is_of_unlike_bodies(one) && acts(one, place, severity);
     run.findings.iter().find(acts).map(|finding| finding.check.as_str())

@@ -404,11 +404,11 @@ mod tests {
         sleeper.kill().unwrap();
         sleeper.wait().unwrap();
         let change = |side, counter| series.network_change(side, counter).unwrap();
-        let asked = change(record::Side::Client, "Tcp.ActiveOpens");
-        let taken = change(record::Side::Server, "Tcp.PassiveOpens");
+        let asked = change(record::NetworkSide::Client, "Tcp.ActiveOpens");
+        let taken = change(record::NetworkSide::Server, "Tcp.PassiveOpens");
         if net.client().is_some() {
             assert_eq!((asked, taken), (3, 3));
-            assert_eq!(change(record::Side::Server, "Tcp.ActiveOpens"), 0);
+            assert_eq!(change(record::NetworkSide::Server, "Tcp.ActiveOpens"), 0);
         } else {
             // Others on this machine connect, too.
             assert!(asked >= 3 && taken >= 3);

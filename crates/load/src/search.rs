@@ -19,7 +19,9 @@
 //! Bounds: [`SearchOptions::tries_max`] over all; a rate that always has requests enough is tried at most
 //! `2 repeats + 1` times.
 
-use record::{Figure, Goal, Limit, LoadRecord, Phase, SearchEnding, SearchRecord, Try};
+use record::{
+    Goal, LatencyFigure, Limit, LoadRecord, RequestSpan, SearchEnding, SearchRecord, Try,
+};
 use units::{PerSecond, Share};
 
 use crate::pacing::RATE_MAX;
@@ -109,8 +111,8 @@ impl SearchOptions {
     /// judge it.
     pub fn refused_where_kept(&self) -> Option<String> {
         let is_of_connecting = |goal: &&Goal| match goal {
-            Goal::Latency { phase: Phase::Connect, figure, .. } => {
-                matches!(figure, Figure::Percentile(_))
+            Goal::Latency { phase: RequestSpan::Connect, figure, .. } => {
+                matches!(figure, LatencyFigure::Percentile(_))
             }
             _ => false,
         };

@@ -14,25 +14,25 @@ pub enum Goal {
     /// `p99<5ms`, `service.mean<=2ms`: a figure of a latency is below a limit.
     Latency {
         /// Of which span of a request.
-        phase: Phase,
+        phase: RequestSpan,
         /// Which figure of its distribution.
-        figure: Figure,
+        figure: LatencyFigure,
         /// Whether the limit itself will do.
-        edge: Edge,
+        edge: LimitEdge,
         /// The limit.
         limit: Nanos,
     },
     /// `errors<0.1%`: the share of what was due that came to nothing good.
     Errors {
         /// Whether the limit itself will do.
-        edge: Edge,
+        edge: LimitEdge,
         /// The limit.
         limit: Share,
     },
     /// `rate>1k/s`, or `throughput`: goodput is above a limit.
     Rate {
         /// Whether the limit itself will do.
-        edge: Edge,
+        edge: LimitEdge,
         /// The limit.
         limit: PerSecond,
     },
@@ -40,7 +40,7 @@ pub enum Goal {
 
 /// Which span of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Phase {
+pub enum RequestSpan {
     /// Due to done. What a user waits for, and so the one that is meant where none is named.
     Response,
     /// Sent to done.
@@ -55,7 +55,7 @@ pub enum Phase {
 
 /// Which figure of a distribution.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Figure {
+pub enum LatencyFigure {
     /// Arithmetic mean.
     Mean,
     /// Longest.
@@ -66,7 +66,7 @@ pub enum Figure {
 
 /// Whether a limit belongs to what is allowed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Edge {
+pub enum LimitEdge {
     /// `<` or `>`.
     Excluded,
     /// `<=` or `>=`.
@@ -92,7 +92,7 @@ pub fn parse_goals(text: &str) -> Result<Vec<Goal>, GoalError> {
     text.split(',').map(str::parse).collect()
 }
 
-impl Edge {
+impl LimitEdge {
     /// Whether `value` lies below `limit`, or at it where that is allowed.
     pub(crate) fn is_below(self, value: f64, limit: f64) -> bool {
         match self {
@@ -109,23 +109,23 @@ impl Edge {
     }
 }
 
-const PHASES: [(&str, Phase); 5] = [
-    ("response", Phase::Response),
-    ("service", Phase::Service),
-    ("first_byte", Phase::FirstByte),
-    ("queue", Phase::Queue),
-    ("connect", Phase::Connect),
+const SPANS: [(&str, RequestSpan); 5] = [
+    ("response", RequestSpan::Response),
+    ("service", RequestSpan::Service),
+    ("first_byte", RequestSpan::FirstByte),
+    ("queue", RequestSpan::Queue),
+    ("connect", RequestSpan::Connect),
 ];
 
-impl fmt::Display for Phase {
+impl fmt::Display for RequestSpan {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (name, _) =
-            PHASES.iter().find(|(_, phase)| phase == self).expect("every phase is there");
+            SPANS.iter().find(|(_, phase)| phase == self).expect("every phase is there");
         f.pad(name)
     }
 }
 
-impl fmt::Display for Figure {
+impl fmt::Display for LatencyFigure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Mean => f.write_str("mean"),
@@ -147,13 +147,13 @@ fn read(text: &str) -> Result<Goal, String> {
     let at = text.find(['<', '>']).ok_or("it has no < and no >")?;
     let (name, (sign, rest)) = (text[..at].trim(), text[at..].split_at(1));
     let (edge, limit) = match rest.strip_prefix('=') {
-        Some(limit) => (Edge::Included, limit),
-        None => (Edge::Excluded, rest),
+        Some(limit) => (LimitEdge::Included, limit),
+        None => (LimitEdge::Excluded, rest),
     };
     let goal = match name {
         "errors" => {
             let limit: Share = parsed(limit)?;
-            if edge == Edge::Excluded && limit.0 == 0.0 {
+            if edge == LimitEdge::Excluded && limit.0 == 0.0 {
                 return Err("no share is below 0; none at all is errors<=0%".to_owned());
             }
             Goal::Errors { edge, limit }
@@ -177,28 +177,28 @@ fn parsed<T: FromStr<Err = units::ParseError>>(text: &str) -> Result<T, String> 
 }
 
 /// `p99.9` has a point of its own: only what begins with a letter's word and a point names a phase.
-fn latency_of(name: &str) -> Result<(Phase, Figure), String> {
+fn latency_of(name: &str) -> Result<(RequestSpan, LatencyFigure), String> {
     let is_word = |text: &str| text.chars().all(|c| c.is_ascii_alphabetic() || c == '_');
     let Some((word, rest)) = name.split_once('.').filter(|(word, _)| is_word(word)) else {
-        return Ok((Phase::Response, figure(name)?));
+        return Ok((RequestSpan::Response, figure(name)?));
     };
-    let known = PHASES.iter().find(|(phase, _)| *phase == word);
+    let known = SPANS.iter().find(|(phase, _)| *phase == word);
     let (_, phase) = known.ok_or_else(|| {
-        let names: Vec<&str> = PHASES.iter().map(|(name, _)| *name).collect();
+        let names: Vec<&str> = SPANS.iter().map(|(name, _)| *name).collect();
         format!("`{word}` is none of {}", names.join(", "))
     })?;
     Ok((*phase, figure(rest)?))
 }
 
-fn figure(name: &str) -> Result<Figure, String> {
+fn figure(name: &str) -> Result<LatencyFigure, String> {
     match name {
-        "mean" => Ok(Figure::Mean),
-        "max" => Ok(Figure::Max),
-        "median" => Ok(Figure::Percentile(50.0)),
+        "mean" => Ok(LatencyFigure::Mean),
+        "max" => Ok(LatencyFigure::Max),
+        "median" => Ok(LatencyFigure::Percentile(50.0)),
         _ => {
             let digits = |text: &&str| text.chars().all(|c| c.is_ascii_digit() || c == '.');
             let percentile = name.strip_prefix('p').filter(digits).and_then(|p| p.parse().ok());
-            percentile.filter(|p| *p > 0.0 && *p < 100.0).map(Figure::Percentile).ok_or_else(|| {
+            percentile.filter(|p| *p > 0.0 && *p < 100.0).map(LatencyFigure::Percentile).ok_or_else(|| {
                 format!(
                     "`{name}` is no figure: mean, median, max, or a percentile from p1 to p99.999"
                 )
@@ -211,7 +211,7 @@ impl fmt::Display for Goal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match *self {
             Self::Latency { phase, figure, edge, limit } => {
-                if phase != Phase::Response {
+                if phase != RequestSpan::Response {
                     write!(f, "{phase}.")?;
                 }
                 write!(f, "{figure}{}{}", edge.after('<'), exact_span(limit))

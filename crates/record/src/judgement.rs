@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use stats::{Histogram, samples_needed};
 use units::{Nanos, PerSecond, Share};
 
-use crate::goal::{Figure, Goal, Phase};
+use crate::goal::{Goal, LatencyFigure, RequestSpan};
 use crate::load::LoadRecord;
 
 /// A goal, and what a load came to.
@@ -133,35 +133,35 @@ struct Measured<'a> {
 }
 
 impl<'a> Measured<'a> {
-    fn of(load: &'a LoadRecord, phase: Phase) -> Self {
+    fn of(load: &'a LoadRecord, phase: RequestSpan) -> Self {
         let (spans, errors) = (&load.latencies, load.errors);
         let unanswered = load.requests.unanswered;
         let no_first_byte = unanswered + errors.timeout_waiting;
         let no_end = no_first_byte + errors.timeout_reading;
         let (spans, given_up) = match phase {
-            Phase::Response => {
+            RequestSpan::Response => {
                 let no_connection = errors.connect_timeout + errors.tls_timeout;
                 (&spans.response, no_end + no_connection + load.never_begun())
             }
-            Phase::Service => (&spans.service, no_end),
-            Phase::FirstByte => (&spans.first_byte, no_first_byte),
-            Phase::Queue => (&spans.queue, load.never_begun()),
-            Phase::Connect => (&spans.connect, errors.connect_timeout),
+            RequestSpan::Service => (&spans.service, no_end),
+            RequestSpan::FirstByte => (&spans.first_byte, no_first_byte),
+            RequestSpan::Queue => (&spans.queue, load.never_begun()),
+            RequestSpan::Connect => (&spans.connect, errors.connect_timeout),
         };
         Self { spans, given_up }
     }
 
     /// In milliseconds; infinite among those that were given up; `Err` says why there is none.
-    fn figure(&self, figure: Figure) -> Result<f64, String> {
+    fn figure(&self, figure: LatencyFigure) -> Result<f64, String> {
         let (n, all) = (self.spans.count(), self.spans.count() + self.given_up);
         let too_few = |needed: u64| format!("{all} of the {needed} samples that it needs");
         let millis = |span: Option<Nanos>| span.map(Nanos::as_millis_f64).ok_or(too_few(1));
         match figure {
             // Given up or not is no number that a mean could be taken of.
-            Figure::Mean => millis(self.spans.mean()),
-            Figure::Max if self.given_up > 0 => Ok(f64::INFINITY),
-            Figure::Max => millis(self.spans.max()),
-            Figure::Percentile(percentile) => {
+            LatencyFigure::Mean => millis(self.spans.mean()),
+            LatencyFigure::Max if self.given_up > 0 => Ok(f64::INFINITY),
+            LatencyFigure::Max => millis(self.spans.max()),
+            LatencyFigure::Percentile(percentile) => {
                 let q = percentile / 100.0;
                 let needed = samples_needed(q);
                 if all < needed {

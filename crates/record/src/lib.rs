@@ -159,7 +159,7 @@ pub use comparison::{
 pub use doubt::{GENERATOR_BUSY, GeneratorLimit, RateMissed};
 pub use facts::{Facts, Snapshot};
 pub use finding::{Certainty, Finding, Severity};
-pub use goal::{Edge, Figure, Goal, GoalError, Phase, parse_goals};
+pub use goal::{Goal, GoalError, LatencyFigure, LimitEdge, RequestSpan, parse_goals};
 pub use hex::hex;
 pub use history::{
     HistoryChange, HistoryMachine, HistoryPoint, HistoryRecord, HistoryRun, HistorySeries,
@@ -177,8 +177,8 @@ pub use load_plan::{
     RequestPlan, ServerAddress, Share, Stamps, TlsPlan, TlsVersions, Verify, is_idempotent,
 };
 pub use machine::{
-    Calm, Course, Disturbance, Foreign, MachineSeries, Network, NetworkKind, Prepared,
-    ProcessesUse, Side, Surroundings,
+    Calm, Course, Disturbance, Foreign, MachineSeries, Network, NetworkKind, NetworkSide, Prepared,
+    ProcessesUse, Surroundings,
 };
 pub use memory::{CgroupCounter, CgroupMemory, MemoryAccount, MemoryMethod, unlike_memory};
 pub use metric::{METRICS, Metric, MetricFactor, MetricInfo, MetricKind, MetricUnit};
@@ -200,6 +200,6 @@ pub use scenario::{
 };
 pub use seal::Integrity;
 pub use search::{Limit, SearchEnding, SearchRecord, Try, TryOutcome};
-pub use shift::{Band, Explanation, Modes, Part, Shift, ShiftPoint, StallMode};
+pub use shift::{Band, CauseShare, Explanation, Modes, Shift, ShiftPoint, StallMode};
 pub use verdict::{BoundCause, Estimate, PairVerdict, ShortOf, Verdict};
 pub use visit::{ServerUse, Settled, Visit, VisitState};

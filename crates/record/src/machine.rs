@@ -91,7 +91,7 @@ pub struct Course {
 
 /// Whose network a counter is of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Side {
+pub enum NetworkSide {
     /// The load's.
     Client,
     /// The server's.
@@ -102,10 +102,10 @@ impl MachineSeries {
     /// What a counter of the network ("TcpExt.ListenOverflows") changed by over the visit, on one
     /// side, or on both together where they share the machine's network. 0: it did not move; `None`:
     /// it could not be read.
-    pub fn network_change(&self, side: Side, counter: &str) -> Option<i64> {
+    pub fn network_change(&self, side: NetworkSide, counter: &str) -> Option<i64> {
         let own = match side {
-            Side::Client => "client",
-            Side::Server => "server",
+            NetworkSide::Client => "client",
+            NetworkSide::Server => "server",
         };
         [own, "both"].into_iter().find_map(|side| self.change(&format!("{side}.{counter}")))
     }
@@ -255,9 +255,9 @@ mod tests {
             counters: [("server.TcpExt.ListenDrops".to_owned(), course)].into(),
             cost: Nanos(1),
         };
-        assert_eq!(series.network_change(Side::Server, "TcpExt.ListenDrops"), Some(2));
-        assert_eq!(series.network_change(Side::Server, "TcpExt.ListenOverflows"), Some(0));
-        assert_eq!(series.network_change(Side::Client, "TcpExt.ListenDrops"), None);
+        assert_eq!(series.network_change(NetworkSide::Server, "TcpExt.ListenDrops"), Some(2));
+        assert_eq!(series.network_change(NetworkSide::Server, "TcpExt.ListenOverflows"), Some(0));
+        assert_eq!(series.network_change(NetworkSide::Client, "TcpExt.ListenDrops"), None);
         assert_eq!(series.change("softnet.1.dropped"), Some(0));
         assert_eq!(series.change("softnet.2.dropped"), None);
         assert_eq!(series.length(), Nanos(9));
@@ -271,7 +271,7 @@ mod tests {
             counters: [("both.Tcp.RetransSegs".to_owned(), course)].into(),
             ..MachineSeries::default()
         };
-        for side in [Side::Client, Side::Server] {
+        for side in [NetworkSide::Client, NetworkSide::Server] {
             assert_eq!(series.network_change(side, "Tcp.RetransSegs"), Some(4));
         }
     }

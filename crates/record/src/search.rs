@@ -239,9 +239,9 @@ impl SearchRecord {
                 )
             }
             (None, Some(sparse)) => format!(
-                "could be judged at no rate that was tried, up to {sparse}: tries had too few requests"
+                "judged at no rate that was tried, up to {sparse}: tries had too few requests"
             ),
-            (None, None) if self.tries.is_empty() => "were tried at no rate".to_owned(),
+            (None, None) if self.tries.is_empty() => "tried at no rate".to_owned(),
             (None, None) => {
                 "met in some tries and missed in others at every rate that was tried".to_owned()
             }

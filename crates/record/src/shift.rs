@@ -60,9 +60,9 @@ pub struct Explanation {
     /// What b's are.
     pub of_b: Modes,
     /// What the main modes contribute to a less b.
-    pub service: Part,
+    pub service: CauseShare,
     /// What the stalls contribute.
-    pub stalls: Part,
+    pub stalls: CauseShare,
     /// The stalls' part of the ratio of the means: 1 where they are all of it, above 1 or below 0
     /// where the two pull in opposite directions; `None` where the means are equal.
     pub stall_share: Option<f64>,
@@ -92,7 +92,7 @@ pub struct StallMode {
 
 /// What one cause contributes.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-pub struct Part {
+pub struct CauseShare {
     /// To the difference of the means, ms.
     pub difference_ms: f64,
     /// To ln of the ratio of the means.

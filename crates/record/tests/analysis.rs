@@ -1,8 +1,8 @@
 //! What is said beside the verdicts comes back from a file, fits the plan, and follows its cell.
 
 use joust_record::{
-    Analysis, Band, Cell, Coefficient, Contender, ContenderFacts, CpuLayout, Ending, Estimate,
-    Explanation, Facts, Metric, Modes, NoiseFloor, NoiseSource, OutlyingVisit, Part, Plan,
+    Analysis, Band, CauseShare, Cell, Coefficient, Contender, ContenderFacts, CpuLayout, Ending,
+    Estimate, Explanation, Facts, Metric, Modes, NoiseFloor, NoiseSource, OutlyingVisit, Plan,
     RankedContender, Ranking, RunRecord, Scalability, Shift, ShiftPoint, StallMode, Workload,
 };
 use units::{Nanos, Share};
@@ -24,7 +24,7 @@ fn ranking(cell: usize, contenders: &[usize]) -> Ranking {
 fn explanation(cell: usize, a: usize, b: usize) -> Explanation {
     let stall = StallMode { from: Nanos(1), share: Share(0.1), mean_ms: 40.0 };
     let of = Modes { mean_ms: 5.0, main_ms: 1.0, stalls: vec![stall] };
-    let part = Part { difference_ms: 1.0, ln: 0.1, interval: Some(BAND) };
+    let part = CauseShare { difference_ms: 1.0, ln: 0.1, interval: Some(BAND) };
     Explanation {
         cell,
         a,

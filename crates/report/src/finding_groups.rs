@@ -26,12 +26,12 @@ pub(crate) struct Group {
 pub(crate) struct Entry {
     /// "nginx at connections=10|100".
     pub(crate) whom: String,
-    pub(crate) seen: Vec<Seen>,
+    pub(crate) seen: Vec<CellEvidence>,
 }
 
 /// What was seen in one cell.
 #[derive(Debug, serde::Serialize)]
-pub(crate) struct Seen {
+pub(crate) struct CellEvidence {
     /// Empty where the run has one cell, or where it was seen of all.
     pub(crate) cell: String,
     pub(crate) evidence: String,
@@ -59,12 +59,12 @@ impl Entry {
             1 => " (and in 1 more cell: `joust doctor` shows it)".to_owned(),
             n => format!(" (and in {n} more cells: `joust doctor` shows each)"),
         };
-        let line = |(at, Seen { cell, evidence, bare }): (usize, &Seen)| {
+        let line = |(at, CellEvidence { cell, evidence, bare }): (usize, &CellEvidence)| {
             let place = if self.seen.len() > 1 { format!(" at {cell}") } else { String::new() };
             let evidence = format!("{evidence}{more}");
             let bare = format!("{bare}{more}");
             match (is_only, at) {
-                (true, _) => format!("Seen{place}: {evidence}"),
+                (true, _) => format!("CellEvidence{place}: {evidence}"),
                 (false, 0) if place.is_empty() => format!("{}: {bare}", self.whom),
                 (false, 0) => format!("{}; seen{place}: {bare}", self.whom),
                 (false, _) => format!("seen{place}: {bare}"),
@@ -125,7 +125,7 @@ fn entry(record: &RunRecord, findings: &[&Finding]) -> Entry {
         let cell = cell.map_or_else(String::new, |cell| plain(&cell.name));
         let evidence = plain(&finding.evidence);
         let rest = evidence.strip_prefix(&whom).and_then(|rest| rest.strip_prefix(": "));
-        Seen { cell, bare: rest.unwrap_or(&evidence).to_owned(), evidence }
+        CellEvidence { cell, bare: rest.unwrap_or(&evidence).to_owned(), evidence }
     };
     let seen = findings.iter().map(seen).collect();
     Entry { whom: format!("{whom}{at}"), seen }

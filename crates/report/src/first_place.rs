@@ -15,7 +15,7 @@ const LEAD_PRINTED_MIN: f64 = 1.0005;
 
 /// What is said, and whether it answers the question.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Said {
+pub(crate) struct FirstPlace {
     pub(crate) text: String,
     /// Whether somebody is proved ahead, or all are proved alike.
     pub(crate) is_answer: bool,
@@ -27,8 +27,8 @@ pub(crate) fn first_place(
     order: &Order,
     contenders: &[Contender],
     reference: Option<usize>,
-) -> Said {
-    let teller = Teller { order, contenders };
+) -> FirstPlace {
+    let teller = FirstPlaceWriter { order, contenders };
     let text = match (order.readings.as_slice(), order.first().as_slice()) {
         ([only], _) => teller.pair(only),
         _ if order.compared.is_empty() => teller.withheld(),
@@ -45,7 +45,7 @@ pub(crate) fn first_place(
     let is_same = |one: &&Reading| matches!(one.verdict, Verdict::NoDifference { .. });
     let is_answer = order.readings.iter().any(|one| one.ahead().is_some())
         || (!order.readings.is_empty() && order.readings.iter().all(is_same));
-    Said { text: format!("{text}{}.", teller.left_out()), is_answer }
+    FirstPlace { text: format!("{text}{}.", teller.left_out()), is_answer }
 }
 
 /// "at least 1.28x".
@@ -69,12 +69,12 @@ pub(crate) fn named<S: AsRef<str>>(names: &[S]) -> String {
 }
 
 /// Puts an order into words.
-struct Teller<'a> {
+struct FirstPlaceWriter<'a> {
     order: &'a Order<'a>,
     contenders: &'a [Contender],
 }
 
-impl Teller<'_> {
+impl FirstPlaceWriter<'_> {
     fn name(&self, index: usize) -> String {
         name_of(self.contenders, index)
     }
@@ -397,7 +397,7 @@ mod tests {
         pairs: &[PairVerdict],
         metric: Metric,
         reference: Option<usize>,
-    ) -> Said {
+    ) -> FirstPlace {
         let readings: Vec<Reading> = pairs.iter().map(Reading::new).collect();
         first_place(&Order::new(metric, &readings, 0..count), &contenders(count), reference)
     }

@@ -36,7 +36,7 @@ pub(crate) struct Drawing {
 
 /// What is drawn in a row.
 #[derive(Debug, Clone, Copy, PartialEq)]
-enum Mark {
+enum RatioMark {
     /// A point with its interval.
     Interval { ratio: f64, low: f64, high: f64, trust: Trust },
     /// An arrow to the right: at least this much.
@@ -69,7 +69,7 @@ impl Trust {
 struct Row {
     name: String,
     said: String,
-    mark: Mark,
+    mark: RatioMark,
 }
 
 /// The plot for a metric; `None` where no pair was compared on it.
@@ -131,22 +131,22 @@ fn said(reading: &Reading) -> String {
     }
 }
 
-fn mark(reading: &Reading) -> Mark {
+fn mark(reading: &Reading) -> RatioMark {
     let interval = |trust| match reading.estimate {
-        Some(e) => Mark::Interval { ratio: e.ratio, low: e.low, high: e.high, trust },
-        None => Mark::Nothing,
+        Some(e) => RatioMark::Interval { ratio: e.ratio, low: e.low, high: e.high, trust },
+        None => RatioMark::Nothing,
     };
     match reading.verdict {
         Verdict::Ratio { ratio, low, high } => {
             let trust = if reading.ahead().is_some() { Trust::Proved } else { Trust::Open };
-            Mark::Interval { ratio, low, high, trust }
+            RatioMark::Interval { ratio, low, high, trust }
         }
         Verdict::AtLeast { cause: BoundCause::WideInterval, .. } if reading.estimate.is_some() => {
             interval(Trust::Proved)
         }
-        Verdict::AtLeast { ratio, .. } => Mark::From(ratio),
+        Verdict::AtLeast { ratio, .. } => RatioMark::From(ratio),
         // A reading has none: it is turned so that its bound is from below.
-        Verdict::AtMost { .. } => Mark::Nothing,
+        Verdict::AtMost { .. } => RatioMark::Nothing,
         Verdict::NoDifference { .. } | Verdict::Undecided { .. } => interval(Trust::Open),
         Verdict::Withheld { .. } => interval(Trust::Withheld),
     }
@@ -158,9 +158,9 @@ fn domain(rows: &[Row], margin: f64) -> (f64, f64) {
         (1.0 - 2.0 * margin.clamp(0.0, 0.4), 1.0 + 2.0 * margin.clamp(0.0, 0.4));
     for row in rows {
         let (from, to) = match row.mark {
-            Mark::Interval { low, high, .. } => (low, high),
-            Mark::From(bound) => (bound, bound),
-            Mark::Nothing => continue,
+            RatioMark::Interval { low, high, .. } => (low, high),
+            RatioMark::From(bound) => (bound, bound),
+            RatioMark::Nothing => continue,
         };
         (low, high) = (low.min(from), high.max(to));
     }
@@ -211,7 +211,7 @@ fn draw(svg: &mut Svg, row: &Row, scale: &Scale, y: f64) {
     let title = format!("{name}: {}", row.said);
     let mut class = "t said";
     match row.mark {
-        Mark::Interval { ratio: middle, low, high, trust } => {
+        RatioMark::Interval { ratio: middle, low, high, trust } => {
             let whisker = format!("whisker{}", trust.class());
             svg.line(&whisker, (scale.at(low), y), (scale.at(high), y));
             // Ends that the point would cover only blur it.
@@ -224,8 +224,8 @@ fn draw(svg: &mut Svg, row: &Row, scale: &Scale, y: f64) {
                 class = "t withheld";
             }
         }
-        Mark::From(bound) => arrow(svg, scale.at(bound), y, &title),
-        Mark::Nothing => class = "t withheld",
+        RatioMark::From(bound) => arrow(svg, scale.at(bound), y, &title),
+        RatioMark::Nothing => class = "t withheld",
     }
     svg.fitted(class, (SAID, y + 4.5), Anchor::Start, &row.said, (WIDTH - SAID, FONT));
 }
@@ -264,7 +264,7 @@ mod tests {
     }
 
     /// Who is named first, and the mark of the row.
-    fn drawn(metric: Metric, sides: (usize, usize), verdict: Verdict) -> (usize, Mark) {
+    fn drawn(metric: Metric, sides: (usize, usize), verdict: Verdict) -> (usize, RatioMark) {
         let reading = Reading::new(&stored(metric, sides, verdict));
         (reading.this, mark(&reading))
     }
@@ -282,7 +282,7 @@ mod tests {
         ];
         for (metric, sides, verdict, first) in cases {
             let (this, mark) = drawn(metric, sides, verdict);
-            let Mark::Interval { ratio, low, .. } = mark else { panic!("{mark:?}") };
+            let RatioMark::Interval { ratio, low, .. } = mark else { panic!("{mark:?}") };
             assert_eq!((this, ratio), (first, 2.0), "{metric:?}");
             assert!((low - 1.6).abs() < 1e-9);
         }
@@ -291,10 +291,10 @@ mod tests {
     #[test]
     fn a_bound_points_to_the_right_from_whichever_side_it_was_stated() {
         let bound = || Verdict::AtLeast { ratio: 2.0, cause: BoundCause::Ceiling };
-        assert_eq!(drawn(THROUGHPUT, (0, 1), bound()), (0, Mark::From(2.0)));
-        assert_eq!(drawn(THROUGHPUT, (1, 0), bound().turned()), (0, Mark::From(2.0)));
-        assert_eq!(drawn(CPU, (1, 0), bound()), (0, Mark::From(2.0)));
-        assert_eq!(drawn(CPU, (0, 1), bound().turned()), (0, Mark::From(2.0)));
+        assert_eq!(drawn(THROUGHPUT, (0, 1), bound()), (0, RatioMark::From(2.0)));
+        assert_eq!(drawn(THROUGHPUT, (1, 0), bound().turned()), (0, RatioMark::From(2.0)));
+        assert_eq!(drawn(CPU, (1, 0), bound()), (0, RatioMark::From(2.0)));
+        assert_eq!(drawn(CPU, (0, 1), bound().turned()), (0, RatioMark::From(2.0)));
     }
 
     #[test]
@@ -312,18 +312,19 @@ mod tests {
             let pair = stored(THROUGHPUT, (0, 1), verdict);
             let reading = Reading::new(&PairVerdict { estimate: Some(estimate), ..pair });
             assert!(said(&reading).contains("1.02x [0.97, 1.08]"), "{}", said(&reading));
-            assert!(matches!(mark(&reading), Mark::Interval { .. }), "{reading:?}");
+            assert!(matches!(mark(&reading), RatioMark::Interval { .. }), "{reading:?}");
         }
     }
 
     #[test]
     fn the_axis_holds_every_mark_and_the_margin() {
         let row = |mark| Row { name: String::new(), said: String::new(), mark };
-        let interval = Mark::Interval { ratio: 1.0, low: 0.2, high: 1.5, trust: Trust::Withheld };
-        let rows = [row(Mark::From(5.0)), row(interval), row(Mark::Nothing)];
+        let interval =
+            RatioMark::Interval { ratio: 1.0, low: 0.2, high: 1.5, trust: Trust::Withheld };
+        let rows = [row(RatioMark::From(5.0)), row(interval), row(RatioMark::Nothing)];
         let (low, high) = domain(&rows, 0.02);
         assert!(low < 0.2 && high > 5.0);
-        let (low, high) = domain(&[row(Mark::Nothing)], 0.02);
+        let (low, high) = domain(&[row(RatioMark::Nothing)], 0.02);
         assert!(low < 0.98 && high > 1.02);
     }
 }

@@ -401,9 +401,9 @@ mod tests {
         record.verdicts[0].short_of = Some(record::ShortOf { blocks: 4, of: 8 });
         record.visits[3].state = record::VisitState::Disturbed;
         record.findings = testdata::run_with(2).findings;
-        let said = "How far to trust it: 4 blocks of 8 asked for, so preliminary; 1 of 8 visits (12.5 %) \
-                    was disturbed (made again); 2 findings, the gravest: generator_limit, makes \
-                    throughput a bound; stopped by the budget of 85s.";
+        let said = "How far to trust it: 4 blocks of the 8 required, so preliminary; 1 of 8 visits \
+                    (12.5 %) was disturbed (repeated); 2 findings, the most severe: generator_limit, \
+                    makes throughput a bound; stopped by the budget of 85s.";
         assert_eq!(lines(&record).last().unwrap(), said);
     }
 

@@ -292,8 +292,8 @@ mod tests {
             "more is better; EPYC, CPUs 0-1, Linux 6.12",
             "1 2026-11-02 08:00 1,000 [980, 1,020] 8",
             "─ change",
-            "change at run 3, 2026-11-04T08:00:00Z: 1,000 to 900, 0.90x [0.88, 0.92]; with it changed \
-             version: a/1 to a/2",
+            "change at run 3, 2026-11-04T08:00:00Z: 1,000 to 900, 0.90x [0.88, 0.92]; changed at the \
+             same time: version: a/1 to a/2",
         ] {
             assert!(spaced.contains(part), "{part} is not in\n{text}");
         }
@@ -304,7 +304,7 @@ mod tests {
         let mut points = vec![point(1, 1000.0), point(2, 1000.0)];
         points[1].withheld = Some("errors_as_speed on nginx".to_owned());
         let text = history_text(&of_series(points, Vec::new()), &Options::default());
-        assert!(text.contains("in 20 runs or more; there are 1"), "{text}");
+        assert!(text.contains("at least 20 usable runs; there are 1"), "{text}");
         assert!(text.contains("withheld: errors_as_speed on nginx"), "{text}");
         let flat = (1..=70).map(|run| point(run, 5.0)).collect();
         let text = history_text(&of_series(flat, Vec::new()), &Options::default());
@@ -333,6 +333,6 @@ mod tests {
         assert!(text.contains("contenders: joust; nginx"), "{text}");
         assert!(text.contains("2026-11-21 11:14  quick"), "{text}");
         assert!(text.contains("/r/run.json (gone)"), "{text}");
-        assert!(text.contains("made on EPYC, CPUs 0-1, Linux 6.12"), "{text}");
+        assert!(text.contains("machine: EPYC, CPUs 0-1, Linux 6.12"), "{text}");
     }
 }

@@ -47,7 +47,7 @@ const VISIT_METRICS: [Metric; 2] = [Metric::Throughput, Metric::ServerCpu];
 const CELL_METRICS: usize = 2;
 
 #[derive(Serialize)]
-struct Page {
+struct PageData {
     css: String,
     joust: String,
     name: String,
@@ -57,7 +57,7 @@ struct Page {
     /// The answers of several cells; `None` of one, whose headline is the answer.
     answers: Option<Table>,
     /// What is said of all of them, before them.
-    overview: Vec<Line>,
+    overview: Vec<HeadlineLine>,
     /// What must be known of every interval.
     intervals: &'static str,
     cells: Vec<CellSection>,
@@ -87,7 +87,7 @@ struct Page {
 #[derive(Serialize)]
 struct CellSection {
     name: String,
-    headline: Vec<Line>,
+    headline: Vec<HeadlineLine>,
     /// Of more than two contenders, where any two were told apart.
     ranking: Option<Places>,
     contenders: Table,
@@ -96,7 +96,7 @@ struct CellSection {
 }
 
 #[derive(Serialize)]
-struct Line {
+struct HeadlineLine {
     tone: &'static str,
     text: String,
 }
@@ -105,11 +105,11 @@ struct Line {
 struct Places {
     label: String,
     note: Option<String>,
-    places: Vec<Place>,
+    places: Vec<RankedPlace>,
 }
 
 #[derive(Serialize)]
-struct Place {
+struct RankedPlace {
     /// "2=" where it is shared.
     number: String,
     members: Vec<Member>,
@@ -187,12 +187,12 @@ fn render(record: &RunRecord, _: &Options) -> String {
 
 /// Of the whole run. A run of several cells is shown cell by cell: figures of different workloads do
 /// not belong into one table or plot.
-fn page(record: &RunRecord) -> Page {
+fn page(record: &RunRecord) -> PageData {
     let cells = cells(record);
     let page = frame(record, &cells);
     match cells.as_slice() {
-        [only] => Page { chips: chips(workload(record), record), ..with_plots(page, only) },
-        several => Page {
+        [only] => PageData { chips: chips(workload(record), record), ..with_plots(page, only) },
+        several => PageData {
             chips: chips(format!("{} cells", several.len()), record),
             answers: Some(answers::table(several)),
             overview: shown(answers::overview(record, several)),
@@ -206,8 +206,8 @@ fn chips(workload: String, record: &RunRecord) -> Vec<String> {
 }
 
 /// What a page has whether its cells are one or several.
-fn frame(record: &RunRecord, cells: &[CellView]) -> Page {
-    Page {
+fn frame(record: &RunRecord, cells: &[CellView]) -> PageData {
+    PageData {
         css: format!("{PAGE_CSS}{PLOTS_CSS}"),
         joust: plain(&record.joust),
         name: plain(&record.plan.name),
@@ -244,7 +244,7 @@ fn frame(record: &RunRecord, cells: &[CellView]) -> Page {
 }
 
 /// The plots that a run of one cell has room for.
-fn with_plots(page: Page, view: &CellView) -> Page {
+fn with_plots(page: PageData, view: &CellView) -> PageData {
     let CellView { run, standings, ranking, .. } = view;
     let ordered: Vec<&Standing> = in_order(standings, ranking).collect();
     let bounded: Vec<&str> =
@@ -252,7 +252,7 @@ fn with_plots(page: Page, view: &CellView) -> Page {
     let metrics = metrics(run, ranking);
     let more: Vec<&str> =
         metrics.iter().skip(CELL_METRICS).map(|&metric| metric.info().quantity).collect();
-    Page {
+    PageData {
         more_metrics: format!("Ratios of {}", listed(&more)),
         bounded: listed(&bounded),
         percentiles: percentile_plot(&ordered),
@@ -279,8 +279,8 @@ fn cell_section(index: usize, view: &CellView, is_only: bool) -> CellSection {
     }
 }
 
-fn shown(lines: Vec<line::Line>) -> Vec<Line> {
-    let shown = |line: line::Line| Line { tone: tone(line.tone), text: line.text };
+fn shown(lines: Vec<line::Line>) -> Vec<HeadlineLine> {
+    let shown = |line: line::Line| HeadlineLine { tone: tone(line.tone), text: line.text };
     lines.into_iter().map(shown).collect()
 }
 
@@ -303,7 +303,7 @@ fn places(standings: &[Standing], ranking: &Ranking) -> Places {
         Member { name: standing.name.clone(), figure }
     };
     let number = |place: &[usize]| place.first().and_then(|&index| ranking.place_of(index));
-    let place = |place: &Vec<usize>| Place {
+    let place = |place: &Vec<usize>| RankedPlace {
         number: number(place).unwrap_or_default(),
         members: place.iter().map(member).collect(),
     };

@@ -136,12 +136,16 @@ fn against(record: &RunRecord, cells: &[CellView], reference: usize) -> Option<S
     let named = |index: usize| Some(plain(&record.plan.contenders.get(index)?.name));
     let mut parts = Vec::new();
     for index in (0..record.plan.contenders.len()).filter(|index| *index != reference) {
-        let sides: Vec<Side> = cells
+        let sides: Vec<ReferenceSide> = cells
             .iter()
             .filter_map(|view| side(view, &named(index)?, &named(reference)?))
             .collect();
-        let counted = |side: Side| sides.iter().filter(|one| **one == side).count();
-        let counts = [(Side::Ahead, "ahead"), (Side::Behind, "behind"), (Side::Open, "undecided")];
+        let counted = |side: ReferenceSide| sides.iter().filter(|one| **one == side).count();
+        let counts = [
+            (ReferenceSide::Ahead, "ahead"),
+            (ReferenceSide::Behind, "behind"),
+            (ReferenceSide::Open, "undecided"),
+        ];
         let counts = counts.map(|(side, word)| (counted(side), word));
         let said: Vec<String> = counts
             .iter()
@@ -162,22 +166,22 @@ fn against(record: &RunRecord, cells: &[CellView], reference: usize) -> Option<S
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Side {
+enum ReferenceSide {
     Ahead,
     Behind,
     Open,
 }
 
 /// On which side of the reference a contender is in a cell; `None` where they were not compared there.
-fn side(view: &CellView, name: &str, reference: &str) -> Option<Side> {
+fn side(view: &CellView, name: &str, reference: &str) -> Option<ReferenceSide> {
     let at = |name: &str| view.standings.iter().position(|one| one.name == name);
     let (this, that) = (at(name)?, at(reference)?);
     let of_metric = view.run.verdicts.iter().filter(|pair| pair.metric == view.ranking.metric);
     let reading = of_metric.map(Reading::new).find(|one| one.is_between(this, that))?;
     Some(match reading.ahead() {
-        Some(ahead) if ahead == this => Side::Ahead,
-        Some(_) => Side::Behind,
-        None => Side::Open,
+        Some(ahead) if ahead == this => ReferenceSide::Ahead,
+        Some(_) => ReferenceSide::Behind,
+        None => ReferenceSide::Open,
     })
 }
 

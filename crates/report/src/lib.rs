@@ -64,7 +64,7 @@ pub use integrity::changed;
 pub use listing::{Listed, listed_text, rows_text};
 pub use load_text::load_text;
 pub use load_warnings::{generator_limit, rate_missed, warnings};
-pub use plan_text::{Here, plan_text};
+pub use plan_text::{LocalPlan, plan_text};
 pub use search_text::search_text;
 pub use stream::StreamFormat;
 pub use terminal::wrapped;

@@ -191,7 +191,7 @@ fn keys(buffer: &mut Buffer, row: Rect, live: &Live, view: &View) {
     };
     if view.frozen {
         let text = format!(
-            "FROZEN at {}: the load continues   space resume   q end now",
+            "FROZEN at {}: measuring goes on   space go on   q end now",
             clock(live.elapsed())
         );
         put(buffer, row, &text, CAUTION);
@@ -240,7 +240,7 @@ fn failures(live: &Live) -> Option<String> {
     let kinds: Vec<String> = kinds.into_iter().map(words).collect();
     (!kinds.is_empty()).then(|| {
         format!(
-            "FAILED {} in total, {} in the last second: {}",
+            "FAILED {} of all, {} of the last second: {}",
             percent(whole.failed, whole.done()),
             percent(last.failed, last.done()),
             listed(&kinds)
@@ -375,7 +375,7 @@ fn charts(page: &mut Rows<'_>, live: &Live, view: &View) {
 
 const HELP: [&str; 11] = [
     "q, Ctrl-C  end the load now, in order; the report follows",
-    "space      freeze the picture; the load continues",
+    "space      freeze the picture; measuring goes on",
     "d          distribution of response times, or their course",
     "?          this help, and away again",
     "",

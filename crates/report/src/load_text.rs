@@ -398,7 +398,10 @@ mod tests {
         let at = |part: &str| text.find(part).unwrap_or_else(|| panic!("{part} is not in\n{text}"));
         assert!(at("goal p99<1us MISSED: p99 of response") < at("requests/s of"));
         assert!(at("goal connect.p99.99<1s UNDECIDED") < at("requests/s of"));
-        assert!(at("requests/s of 100,000 asked") < at("goal errors<50% met: the share of errors"));
+        assert!(
+            at("requests/s of a target of 100,000")
+                < at("goal errors<50% met: the share of errors")
+        );
     }
 
     #[test]

@@ -262,9 +262,9 @@ pub fn rate_missed(record: &LoadRecord) -> Option<String> {
         String::new()
     };
     Some(format!(
-        "target rate not reached: started {} of {} scheduled{on_time} ({}){dropped}; {why}",
+        "target rate not reached: started{on_time} {} of {} ({}){dropped}; {why}",
         grouped(missed.begun),
-        counted(missed.due, "request"),
+        counted(missed.due, "scheduled request"),
         percent(missed.begun, missed.due),
     ))
 }
@@ -350,7 +350,7 @@ mod tests {
     fn loads_that_ran_one_after_the_other_did_not_connect_again() {
         let mut record = testdata::load();
         (record.connections, record.connects, record.requests.done) = (3, 5, 200);
-        assert!(warnings(&record)[0].contains("5 were made for 3 asked for"));
+        assert!(warnings(&record)[0].contains("5 were opened where 3 were requested"));
         record.parts = vec![record::LoadPart {
             name: "a.json".to_owned(),
             began_unix_ms: Some(7),
@@ -411,7 +411,9 @@ mod tests {
         load.open_loop = Some(OpenLoop::default());
         load.errors.port_exhausted = 2;
         let text = generator_limit(&load).unwrap();
-        for part in ["2 requests found no local port and its", "its own delay", "--source"] {
+        for part in
+            ["2 requests found no local port and its", "the generator's own delay", "--source"]
+        {
             assert!(text.contains(part), "{part}: {text}");
         }
     }
@@ -444,7 +446,7 @@ mod tests {
         refusing.errors.connect_refused = refusing.requests.started / 5;
         assert!(open(refusing, 0).contains("requests could not connect"));
         let late = open(testdata::load(), testdata::load().requests.started);
-        assert!(late.contains("were begun on time (50.0 %)"), "{late}");
+        assert!(late.contains("started on time") && late.contains("(50.0 %)"), "{late}");
     }
 
     #[test]

@@ -31,7 +31,7 @@ fn row(record: &RunRecord, pair: &PairVerdict) -> String {
     };
     let count = |value: Option<u32>| value.map_or_else(String::new, |value| value.to_string());
     let estimate = pair.estimate.as_ref();
-    let Said { says, cause, bound, more_blocks, reason } = said(&pair.verdict);
+    let WordedVerdict { says, cause, bound, more_blocks, reason } = said(&pair.verdict);
     let cell = record.plan.cells.get(pair.cell).map_or_else(String::new, |cell| plain(&cell.name));
     let [a, b] = [pair.a, pair.b].map(|index| name_of(&record.plan.contenders, index));
     line([
@@ -55,7 +55,7 @@ fn row(record: &RunRecord, pair: &PairVerdict) -> String {
 
 /// A verdict, column by column.
 #[derive(Default)]
-struct Said<'a> {
+struct WordedVerdict<'a> {
     says: &'static str,
     cause: &'static str,
     bound: Option<f64>,
@@ -63,24 +63,24 @@ struct Said<'a> {
     reason: &'a str,
 }
 
-fn said(verdict: &Verdict) -> Said<'_> {
+fn said(verdict: &Verdict) -> WordedVerdict<'_> {
     let bound = |says, ratio, cause| {
         let cause = match cause {
             BoundCause::Ceiling => "ceiling",
             BoundCause::WideInterval => "wide_interval",
         };
-        Said { says, cause, bound: Some(ratio), ..Said::default() }
+        WordedVerdict { says, cause, bound: Some(ratio), ..WordedVerdict::default() }
     };
-    let plain = |says| Said { says, ..Said::default() };
+    let plain = |says| WordedVerdict { says, ..WordedVerdict::default() };
     match verdict {
         Verdict::Ratio { .. } => plain("ratio"),
         Verdict::AtLeast { ratio, cause } => bound("at_least", *ratio, *cause),
         Verdict::AtMost { ratio, cause } => bound("at_most", *ratio, *cause),
         Verdict::NoDifference { .. } => plain("no_difference"),
         Verdict::Undecided { more_blocks, .. } => {
-            Said { more_blocks: *more_blocks, ..plain("undecided") }
+            WordedVerdict { more_blocks: *more_blocks, ..plain("undecided") }
         }
-        Verdict::Withheld { reason } => Said { reason, ..plain("withheld") },
+        Verdict::Withheld { reason } => WordedVerdict { reason, ..plain("withheld") },
     }
 }
 

@@ -12,7 +12,7 @@ use crate::wording::plain;
 
 /// What of a plan can be run on this machine.
 #[derive(Debug, Clone, Copy)]
-pub struct Here<'a> {
+pub struct LocalPlan<'a> {
     /// The plan without what is left out; `None`: too little is left to compare.
     pub plan: Option<&'a Plan>,
     /// What is missing, or too old.
@@ -20,7 +20,7 @@ pub struct Here<'a> {
 }
 
 /// What a plan will do, for a terminal; ends in a newline.
-pub fn plan_text(plan: &Plan, here: Here<'_>, options: &Options) -> String {
+pub fn plan_text(plan: &Plan, here: LocalPlan<'_>, options: &Options) -> String {
     let mut page = Page::new(options);
     page.heading(&format!("joust run: {}", plain(&plan.name)), "planned, not run");
     page.paragraph(&plain(&plan.question), Paint::Good);
@@ -132,11 +132,11 @@ mod tests {
     #[test]
     fn a_plan_names_its_contenders_and_its_time() {
         let plan = testdata::run_with(3).plan;
-        let text = plan_text(&plan, Here { plan: Some(&plan), left_out: &[] }, &wide());
+        let text = plan_text(&plan, LocalPlan { plan: Some(&plan), left_out: &[] }, &wide());
         for part in ["joust prefork", "workers=1", "12s of load alone", "budget of 85s"] {
             assert!(text.contains(part), "{part} is not in\n{text}");
         }
-        for part in ["Not on this machine", "cannot be run", "The budget"] {
+        for part in ["Not on this machine", "cannot run", "The budget"] {
             assert!(!text.contains(part), "{part} is in\n{text}");
         }
     }
@@ -149,9 +149,9 @@ mod tests {
             precision: units::Share(0.05),
             tries_max: 20,
         });
-        let text = plan_text(&plan, Here { plan: Some(&plan), left_out: &[] }, &wide());
+        let text = plan_text(&plan, LocalPlan { plan: Some(&plan), left_out: &[] }, &wide());
         for part in
-            ["the highest rate that keeps p99<10ms and errors<0.1%", "at most 20 loads of 1s"]
+            ["the highest rate that meets p99<10ms and errors<0.1%", "at most 20 loads of 1s"]
         {
             assert!(text.contains(part), "{part} is not in\n{text}");
         }
@@ -168,11 +168,11 @@ mod tests {
             reason: "h2o is not installed".to_owned(),
             remedy: "apt-get install h2o".to_owned(),
         }];
-        let told = |here| plan_text(&plan, Here { plan: here, left_out: &left_out }, &wide());
-        let line = "loop: h2o is not installed. To have it: apt-get install h2o";
+        let told = |here| plan_text(&plan, LocalPlan { plan: here, left_out: &left_out }, &wide());
+        let line = "loop: h2o is not installed. To include it: apt-get install h2o";
         assert!(told(Some(&plan)).contains(line));
-        assert!(!told(Some(&plan)).contains("cannot be run"));
-        assert!(told(None).contains(line) && told(None).contains("cannot be run here"));
+        assert!(!told(Some(&plan)).contains("cannot run here"));
+        assert!(told(None).contains(line) && told(None).contains("cannot run here"));
     }
 
     #[test]
@@ -180,17 +180,17 @@ mod tests {
         let mut plan = testdata::run_with(3).plan;
         let mut told = |budget| {
             plan.budget = budget;
-            plan_text(&plan, Here { plan: Some(&plan), left_out: &[] }, &wide())
+            plan_text(&plan, LocalPlan { plan: Some(&plan), left_out: &[] }, &wide())
         };
         assert!(!told(Nanos::from_secs(12)).contains("The budget"));
         assert!(
             told(Nanos::from_millis(11_500))
-                .contains("holds at most 3 blocks by their load alone, and 4")
+                .contains("fits at most 3 blocks (load alone), and the study requires 4")
         );
+        assert!(told(Nanos::from_millis(3_500)).contains("fits at most 1 block (load alone)"));
         assert!(
-            told(Nanos::from_millis(3_500)).contains("holds at most 1 block by their load alone")
+            told(Nanos::from_millis(2_999)).contains("is too short for one block, which is 3s")
         );
-        assert!(told(Nanos::from_millis(2_999)).contains("does not hold one block, which is 3s"));
     }
 
     fn wide() -> Options {

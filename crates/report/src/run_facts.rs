@@ -275,7 +275,10 @@ mod tests {
             load.bodies_verified.verified = load.requests.done;
         }
         let (text, name) = (bodies(&record).unwrap(), name_of(&record.plan.contenders, 1));
-        assert!(text.contains(", 0 differ, against what each contender sent before"), "{text}");
+        assert!(
+            text.contains(", 0 differ, compared with what each contender sent before"),
+            "{text}"
+        );
         assert!(text.ends_with(&format!("; none of {name}")), "{text}");
         record.visits.iter_mut().for_each(|visit| visit.load = None);
         assert_eq!(bodies(&record), None, "other tools verify none");
@@ -303,10 +306,10 @@ mod tests {
         record.visits[0].surroundings = Some(Box::new(around(NetworkKind::Veth, None)));
         assert!(network(&record).unwrap().ends_with("a veth pair, MTU 1500"));
         let told = counters(&record).unwrap();
-        assert!(told.starts_with("read 2 times in all; it took 0.3"), "{told}");
+        assert!(told.starts_with("read 2 times in total, at a cost of 0.3"), "{told}");
         let loopback = around(NetworkKind::Loopback, Some("it needs root"));
         record.visits[1].surroundings = Some(Box::new(loopback));
-        assert!(network(&record).unwrap().ends_with("MTU 1500; not so in every visit"));
+        assert!(network(&record).unwrap().ends_with("MTU 1500; some visits used another network"));
         record.visits[0].surroundings = None;
         assert_eq!(network(&record).unwrap(), "loopback, MTU 1500: it needs root");
     }

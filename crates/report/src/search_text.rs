@@ -288,7 +288,7 @@ mod tests {
         let cases = [
             (SearchEnding::Interrupted, Limit::Server, "interrupted; its ends are not certain"),
             (SearchEnding::Tries, Limit::Server, "all tries were made"),
-            (SearchEnding::Noisy, Limit::Server, "by turns"),
+            (SearchEnding::Noisy, Limit::Server, "missed them in others"),
             (SearchEnding::Narrow, Limit::Generator, "the server may reach more"),
             (SearchEnding::NoneGood, Limit::Samples, "too few requests"),
         ];
@@ -307,7 +307,7 @@ mod tests {
         let none = SearchRecord { highest_good: None, ..found.clone() };
         assert!(flat(&none).contains("met at no rate that was tried, down to 1040/s"));
         let empty = SearchRecord { lowest_bad: None, highest_good: None, plan: None, ..found };
-        assert!(flat(&empty).contains("were tried at no rate"));
+        assert!(flat(&empty).contains("tried at no rate"));
     }
 
     #[test]

@@ -31,13 +31,13 @@ pub(crate) struct Column {
     pub(crate) title: &'static str,
     /// "us/request", "/s", "%"; empty where the cells have theirs, or none.
     pub(crate) unit: &'static str,
-    pub(crate) kind: Kind,
+    pub(crate) kind: ColumnKind,
 }
 
 /// What the cells of a column are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum Kind {
+pub(crate) enum ColumnKind {
     /// Names and words: to the left, and broken where there is no room.
     Text,
     /// Sentences: as text, but a terminal has them below the table.
@@ -72,15 +72,15 @@ pub(crate) struct Cell {
 
 impl Column {
     pub(crate) const fn text(title: &'static str) -> Self {
-        Self { title, unit: "", kind: Kind::Text }
+        Self { title, unit: "", kind: ColumnKind::Text }
     }
 
     pub(crate) const fn sentence(title: &'static str) -> Self {
-        Self { title, unit: "", kind: Kind::Sentence }
+        Self { title, unit: "", kind: ColumnKind::Sentence }
     }
 
     pub(crate) const fn figure(title: &'static str, unit: &'static str) -> Self {
-        Self { title, unit, kind: Kind::Figure }
+        Self { title, unit, kind: ColumnKind::Figure }
     }
 
     /// Of a metric's values.
@@ -89,16 +89,16 @@ impl Column {
     }
 
     pub(crate) const fn count(title: &'static str) -> Self {
-        Self { title, unit: "", kind: Kind::Count }
+        Self { title, unit: "", kind: ColumnKind::Count }
     }
 
     pub(crate) const fn common(title: &'static str) -> Self {
-        Self { title, unit: "", kind: Kind::Common }
+        Self { title, unit: "", kind: ColumnKind::Common }
     }
 
     /// Whether its cells are numbers.
     pub(crate) fn is_figures(&self) -> bool {
-        matches!(self.kind, Kind::Figure | Kind::Count)
+        matches!(self.kind, ColumnKind::Figure | ColumnKind::Count)
     }
 
     /// Title and unit: "CPU us/request", "lambda/s".

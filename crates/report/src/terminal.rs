@@ -5,7 +5,7 @@ use comfy_table::{
     Cell, CellAlignment, ColumnConstraint, ContentArrangement, LineStyle, Table, TableStyle, Width,
 };
 
-use crate::table::{self, Kind};
+use crate::table::{self, ColumnKind};
 use crate::{Options, WIDTH_MIN};
 
 /// Columns left of a table; its cells begin one further.
@@ -126,8 +126,8 @@ impl Page {
         let mut kept = Vec::new();
         for (at, column) in of.columns.iter().enumerate() {
             match (column.kind, of.constant(at)) {
-                (Kind::Sentence, _) => {}
-                (Kind::Count | Kind::Common, Some(all)) => {
+                (ColumnKind::Sentence, _) => {}
+                (ColumnKind::Count | ColumnKind::Common, Some(all)) => {
                     let sep = if note.is_empty() { "" } else { "; " };
                     note += &format!("{sep}{}: {all} each", column.title);
                 }
@@ -150,7 +150,7 @@ impl Page {
 
     /// The sentences of a table, each with the first cell of its row.
     fn sentences(&mut self, of: &table::Table) {
-        let is_sentence = |column: &&table::Column| column.kind == Kind::Sentence;
+        let is_sentence = |column: &&table::Column| column.kind == ColumnKind::Sentence;
         let said = of.columns.iter().enumerate().filter(|(_, column)| is_sentence(column));
         for (at, column) in said {
             for cells in of.rows.iter().map(table::Row::cells) {

@@ -5,10 +5,10 @@
 use std::collections::BTreeMap;
 
 use record::{
-    Analysis, Band, Blocks, BoundCause, ByteCounts, Cell, Certainty, ClientUse, Coefficient,
-    Contender, ContenderFacts, CpuLayout, Ending, Estimate, Explanation, Facts, Finding, Interval,
-    Latencies, LatencyMillis, LoadPlan, LoadRecord, LoadStop, Metric, Modes, NoiseFloor,
-    NoiseSource, OutlyingVisit, PairVerdict, Part, Plan, Published, PublishedFigure,
+    Analysis, Band, Blocks, BoundCause, ByteCounts, CauseShare, Cell, Certainty, ClientUse,
+    Coefficient, Contender, ContenderFacts, CpuLayout, Ending, Estimate, Explanation, Facts,
+    Finding, Interval, Latencies, LatencyMillis, LoadPlan, LoadRecord, LoadStop, Metric, Modes,
+    NoiseFloor, NoiseSource, OutlyingVisit, PairVerdict, Plan, Published, PublishedFigure,
     RankedContender, Ranking, RequestCounts, RunRecord, Scalability, ServerUse, SettingValue,
     Settings, Severity, Shift, ShiftPoint, Skipped, StallMode, ThreadUse, ToolClaims, ToolRun,
     Verdict, Visit, VisitPlan, VisitState, Workload,
@@ -470,7 +470,7 @@ fn analysis() -> Analysis {
     let point = |q| ShiftPoint { q, a_ms: 1.0, b_ms: 2.0, difference_ms: band, ratio: band };
     let stall = StallMode { from: Nanos::from_millis(40), share: Share(0.01), mean_ms: 41.5 };
     let modes = |stalls: Vec<StallMode>| Modes { mean_ms: 1.4, main_ms: 1.0, stalls };
-    let part = Part { difference_ms: 0.4, ln: 0.34, interval: Some(band) };
+    let part = CauseShare { difference_ms: 0.4, ln: 0.34, interval: Some(band) };
     let coefficient = |value| Coefficient { value, interval: Some(band) };
     Analysis {
         rankings: vec![Ranking {

@@ -16,7 +16,7 @@ pub(crate) fn trust(record: &RunRecord, metric: Option<Metric>) -> String {
     format!("How far to trust it: {}.", facts.join("; "))
 }
 
-/// "8 blocks of at most 12"; "3 blocks of 8 asked for, so preliminary".
+/// "8 blocks of at most 12"; "3 blocks of the 8 required, so preliminary".
 fn blocks(record: &RunRecord, metric: Option<Metric>) -> String {
     let is_of = move |pair: &&record::PairVerdict| metric.is_none_or(|one| pair.metric == one);
     let of_metric = || record.verdicts.iter().filter(is_of);
@@ -61,8 +61,8 @@ fn visits(record: &RunRecord) -> String {
         said.push(format!("none of {} was disturbed", counted(all, "visit")));
     } else {
         let what = match (again, kept) {
-            (_, 0) => "made again".to_owned(),
-            (0, _) => "used as measured".to_owned(),
+            (_, 0) => "repeated".to_owned(),
+            (0, _) => "used anyway".to_owned(),
             (again, kept) => format!("{again} repeated, {kept} used anyway"),
         };
         said.push(format!(

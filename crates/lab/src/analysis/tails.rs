@@ -1,7 +1,7 @@
 //! Owns the comparison of whole distributions of service time, pair by pair, and how much of a difference is
 //! stalls. Start reading at [`tails`].
 
-use record::{Explanation, Modes, Part, Shift, ShiftPoint, StallMode};
+use record::{CauseShare, Explanation, Modes, Shift, ShiftPoint, StallMode};
 use stats::{Contribution, Histogram, Profile, SideModes};
 use units::Share;
 
@@ -84,8 +84,8 @@ fn modes(side: SideModes) -> Modes {
     }
 }
 
-fn part(of: Contribution) -> Part {
-    Part {
+fn part(of: Contribution) -> CauseShare {
+    CauseShare {
         difference_ms: of.difference_ns / NS_PER_MS,
         ln: of.ln,
         interval: of.ln_interval.map(band),

@@ -26,7 +26,7 @@ pub(super) struct Plot {
 
 /// A mark on a scale.
 #[derive(Debug)]
-pub(super) struct Mark {
+pub(super) struct AxisMark {
     /// 0 at the foot of the plot, 1 at its top.
     pub(super) height: f64,
     pub(super) text: String,
@@ -79,11 +79,11 @@ impl Plot {
     }
 
     /// Draws the marks of the scale, where there is room for it.
-    pub(super) fn draw_marks(&self, buffer: &mut Buffer, chart: Rect, marks: &[Mark]) {
+    pub(super) fn draw_marks(&self, buffer: &mut Buffer, chart: Rect, marks: &[AxisMark]) {
         if self.cells.x < chart.x + SCALE {
             return;
         }
-        for Mark { height, text } in marks {
+        for AxisMark { height, text } in marks {
             let y = self.row_of(*height);
             let scale = Rect { x: chart.x, y, width: SCALE - 1, height: 1 };
             put_right(buffer, scale, text, Style::new());

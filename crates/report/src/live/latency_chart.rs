@@ -9,7 +9,7 @@ use ratatui::widgets::Widget as _;
 use ratatui::widgets::canvas::{Canvas, Line, Points};
 use units::Nanos;
 
-use super::axis::{Mark, Plot, axis_end};
+use super::axis::{AxisMark, Plot, axis_end};
 use super::model::{Live, Point};
 use super::{BOLD, put};
 
@@ -111,15 +111,15 @@ impl Scale {
     }
 
     /// At 1, 2 and 5 of each decade; where that is too many, at each decade, or at every other.
-    fn marks(&self, rows: u16) -> Vec<Mark> {
+    fn marks(&self, rows: u16) -> Vec<AxisMark> {
         let decades = self.foot.floor() as i32..=self.top.floor() as i32;
-        let marks = |digits: &[f64], every: usize| -> Vec<Mark> {
+        let marks = |digits: &[f64], every: usize| -> Vec<AxisMark> {
             let values = decades.clone().step_by(every).flat_map(|decade| {
                 digits.iter().map(move |digit| f64::from(decade) + digit.log10())
             });
             values
                 .filter(|value| (self.foot..=self.top).contains(value))
-                .map(|value| Mark {
+                .map(|value| AxisMark {
                     height: self.height(value),
                     text: Nanos(10f64.powf(value).round() as u64).to_string(),
                 })

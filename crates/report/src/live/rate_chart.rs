@@ -6,7 +6,7 @@ use ratatui::layout::Rect;
 use ratatui::style::{Color, Style};
 use units::{Nanos, PerSecond};
 
-use super::axis::{Mark, Plot, axis_end};
+use super::axis::{AxisMark, Plot, axis_end};
 use super::model::{Live, Point};
 use super::{BOLD, FAILED, put, put_right};
 
@@ -112,11 +112,11 @@ fn round_up(rate_per_s: f64) -> f64 {
     round.unwrap_or(10.0 * decade)
 }
 
-fn marks(top: f64, rows: u16) -> Vec<Mark> {
+fn marks(top: f64, rows: u16) -> Vec<AxisMark> {
     let heights: &[f64] = if rows >= 5 { &[1.0, 0.5, 0.0] } else { &[1.0, 0.0] };
     let mark = |height: &f64| {
         let rate = PerSecond(top * height).to_string();
-        Mark { height: *height, text: rate.trim_end_matches("/s").to_owned() }
+        AxisMark { height: *height, text: rate.trim_end_matches("/s").to_owned() }
     };
     heights.iter().map(mark).collect()
 }
