@@ -137,7 +137,7 @@ fn lost_and_left_out(page: &mut String, record: &RunRecord) {
     for skipped in &record.skipped {
         let _ = writeln!(
             page,
-            "- {}: {}. To have it: `{}`",
+            "- {}: {}. To include it: `{}`",
             escaped(&skipped.name),
             escaped(&skipped.reason),
             plain(&skipped.remedy).replace('`', "'"),
