@@ -33,6 +33,7 @@ mod load_tables;
 mod load_text;
 mod load_warnings;
 mod markdown;
+mod markdown_table;
 mod memory_account;
 mod order;
 mod outcome_words;

@@ -11,7 +11,7 @@ use crate::load_shape::shape;
 use crate::load_tables::{by_request, distribution, replies};
 use crate::load_text::{FIGURES, LATENCY_REMARK, judgement, outcome_rows, phases, rate};
 use crate::load_warnings::warnings;
-use crate::markdown::{described, escaped};
+use crate::markdown_table::{described, escaped};
 use crate::standing::span;
 use crate::table::{Column, Depth, Row, Table};
 

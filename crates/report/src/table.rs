@@ -1,5 +1,5 @@
 //! Owns what a table is: title, note, columns with their unit and side, rows. A table is made once,
-//! and each output lays out any of them: `terminal::Page::described`, `markdown::described`, the
+//! and each output lays out any of them: `terminal::Page::described`, `markdown_table::described`, the
 //! macro `described` of the page's template. Must not know what the figures mean, nor any layout.
 //! Start reading at [`Table`].
 
