@@ -380,7 +380,7 @@ mod tests {
     fn the_groups_of_the_analysis_rank_those_who_can_be() {
         let said = line(testdata::celled(), |_| Verdict::Withheld { reason: "why".to_owned() });
         assert!(said.contains(" [a], joust prefork"), "{said}");
-        assert!(said.contains(" [ab]; those who share a letter"), "{said}");
+        assert!(said.contains(" [ab]; contenders that share a letter"), "{said}");
         assert!(
             said.ends_with("not ranked: joust worker; 3 of 3 verdicts withheld: why"),
             "{said}"

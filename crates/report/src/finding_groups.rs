@@ -64,7 +64,7 @@ impl Entry {
             let evidence = format!("{evidence}{more}");
             let bare = format!("{bare}{more}");
             match (is_only, at) {
-                (true, _) => format!("CellEvidence{place}: {evidence}"),
+                (true, _) => format!("Evidence{place}: {evidence}"),
                 (false, 0) if place.is_empty() => format!("{}: {bare}", self.whom),
                 (false, 0) => format!("{}; seen{place}: {bare}", self.whom),
                 (false, _) => format!("seen{place}: {bare}"),

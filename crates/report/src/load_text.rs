@@ -384,7 +384,7 @@ mod tests {
         assert!(rows.windows(2).all(|pair| at(pair[0]) < at(pair[1])), "{text}");
         assert!(at("queue  ") < at("response  "));
         for part in
-            ["TLS13_AES_256_GCM_SHA384", "32 resumed", "longest queue 5,000", "3 requests to"]
+            ["TLS13_AES_256_GCM_SHA384", "32 resumed", "longest queue: 5,000", "3 requests to"]
         {
             at(part);
         }

@@ -338,10 +338,8 @@ mod tests {
         record.bare_lf_replies = 1200;
         assert_eq!(
             warnings(&record),
-            [
-                "replies end lines with a bare LF (1,200 heads): RFC 9112, 2.2 asks servers for CRLF, and \
-              a strict client or proxy refuses such a reply"
-            ]
+            ["replies end lines with a bare LF (1,200 heads): RFC 9112 (2.2) requires CRLF, and \
+              a strict client or proxy refuses such a reply"]
         );
     }
 

@@ -363,7 +363,7 @@ fn cells_are_shown_one_by_one_and_printed_figures_beside_todays() {
     }
     let page = (output("markdown").unwrap().render)(&run, &Options::default());
     // 99 000 in the log over 100 000 claimed; 600 ms over 99 000 requests.
-    for part in ["0.9900x", "6.06", "| ab |", "1 % of 41.5", "83 %", "1.7 %", "98"] {
+    for part in ["0.9900x", "6.06", "| ab |", "1 % at 41.5", "83 %", "1.7 %", "98"] {
         assert!(page.contains(part), "{part} is not in\n{page}");
     }
     let csv = (output("csv").unwrap().render)(&run, &Options::default());
