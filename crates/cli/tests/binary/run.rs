@@ -266,7 +266,7 @@ fn the_worked_study_of_the_page_passes_its_check() {
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("sendfile.toml");
     std::fs::write(&file, study).unwrap();
-    for (form, visits) in [(&[][..], "6 a block"), (&["--short"][..], "4 a block")] {
+    for (form, visits) in [(&[][..], "6 per block"), (&["--short"][..], "4 per block")] {
         let output = output(&[&["run", file.to_str().unwrap(), "--check"], form].concat());
         assert!(output.status.success(), "{}", said(&output));
         assert!(stdout(&output).contains(visits), "{}", stdout(&output));
