@@ -52,7 +52,7 @@ fn a_server_of_ours_answers_a_load_of_ours() {
 #[test]
 fn every_subcommand_explains_itself_and_optional_ones_are_there_only_if_built_in() {
     let help = stdout(&joust(&["--help"]));
-    for name in ["run", "load", "serve", "report", "compare", "doctor", "models", "servers", "ab"] {
+    for name in ["run", "load", "serve", "report", "compare", "doctor", "models", "servers"] {
         assert!(help.contains(&format!("\n  {name} ")), "{name}: {help}");
         assert!(joust(&[name, "-h"]).status.code().is_some_and(|code| code < 2), "{name}");
     }

@@ -73,7 +73,7 @@ pub fn check_settings(plan: &Plan, joust_binary: &Path) -> Result<(), LabError> 
         let Ok(found) = adapter.installed(&search) else { continue };
         if let Some(mut said) = adapter.refusal(&found, &contender.settings) {
             if let Some(key) = study::workload_key_near(&contender.settings, &said) {
-                said.push_str(&format!("; of the workload the nearest is {key}"));
+                said.push_str(&format!(". The nearest key of [workload] is {key}"));
             }
             let (contender, server) = (contender.name.clone(), adapter.name);
             return Err(LabError::Refused { contender, server, said });

@@ -165,5 +165,5 @@ fn where_nobody_follows_redirects_the_report_says_so() {
     let followed = crate::output(&["load", &url, "-n", "30", "-c", "1", "--follow", "5"]);
     let text = crate::docs::spaced(&stdout(&followed));
     assert!(!text.contains("were redirects"), "{text}");
-    assert!(text.contains("Redirects: 30 followed, 1.00 a request"), "{text}");
+    assert!(text.contains("Redirects: 30 followed, 1.00 per request"), "{text}");
 }

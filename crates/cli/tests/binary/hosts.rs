@@ -167,7 +167,7 @@ fn what_is_wrong_with_hosts_is_found_by_a_check_with_its_table_and_the_way_out()
         "[[host]] a.test: directory /none/a does not exist: check the path",
         "[[host]] a.test: cannot write the access log /none/log/a:",
         "[[host]] a.test: cannot use",
-        "as an error page: it is no regular file",
+        "as an error page: it is not a regular file",
         "[[host]] b.test: ",
         "joust.toml is not a directory",
         "[[host]] b.test: cannot write the access log",

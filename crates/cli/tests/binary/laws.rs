@@ -122,7 +122,7 @@ fn a_search_whose_tries_are_too_short_says_so_and_calls_no_rate_bad() {
     let args = ["--search", "p99.9<1h", "-d", "100ms", "--rate-max", "1k/s", "--json", "-"];
     let output = output(&[&["load", &server.url], &args[..]].concat());
     let said = said(&output);
-    assert!(output.status.code() == Some(1) && said.contains("longer (-d)"), "{said}");
+    assert!(output.status.code() == Some(1) && said.contains("longer tries (-d)"), "{said}");
     let found: Value = serde_json::from_str(&stdout(&output)).unwrap();
     assert_eq!((&found["limit"], &found["lowest_bad"]), (&"samples".into(), &Value::Null));
     let rates: Vec<f64> =

@@ -599,7 +599,7 @@ fn a_configuration_is_checked_without_serving_or_making_anything() {
     let bad = output(&[&["serve", "/nonexistent/dir"][..], &args].concat());
     assert_eq!(bad.status.code(), Some(2));
     for wrong in
-        ["no directory /nonexistent/dir", "access log /nonexistent/a", "error log /nonexistent/e"]
+        ["directory /nonexistent/dir", "access log /nonexistent/a", "error log /nonexistent/e"]
     {
         assert!(said(&bad).contains(wrong), "{wrong} is not in {}", said(&bad));
     }

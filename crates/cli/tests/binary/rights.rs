@@ -191,7 +191,7 @@ fn a_user_that_cannot_be_had_is_refused_with_the_reason() {
         Err(error) => skips::note(format_args!("nobody may not run the binary: {error}")),
     }
     let alone = said(&joust(&["serve", "--fixed", "10", "--group", "nogroup"]).output().unwrap());
-    assert!(alone.contains("say `user` too"), "{alone}");
+    assert!(alone.contains("needs `user`"), "{alone}");
 }
 
 #[test]

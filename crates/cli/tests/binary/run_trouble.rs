@@ -60,9 +60,9 @@ fn a_setting_that_our_own_server_does_not_know_is_refused_before_anything_runs()
         let output = command.args(form).current_dir(dir.path()).output().unwrap();
         let told = said(&output).split_whitespace().collect::<Vec<_>>().join(" ");
         assert_eq!(output.status.code(), Some(2), "{told}");
-        assert!(told.contains("one loop") && told.contains("the nearest"), "{told}");
+        assert!(told.contains("one loop") && told.contains("did you mean KeepAlive"), "{told}");
         // It may have been meant for the workload, as where an axis is over it.
-        assert!(told.contains("of the workload the nearest is keep_alive"), "{told}");
+        assert!(told.contains("The nearest key of [workload] is keep_alive"), "{told}");
     }
     assert!(!dir.path().join("nowhere").exists());
 }

@@ -193,7 +193,7 @@ fn weighttp_fails_what_it_cannot_read_and_forgets_its_errors() {
     let (line, stderr) = requests(Manner::Unbounded, "-k");
     let none = "requests: 6 total, 6 started, 6 done, 0 succeeded, 6 failed, 0 errored";
     assert_eq!(line, none, "replies of HTTP/1.0");
-    assert!(stderr.contains("prints 0: there were 6 among the failed"), "{stderr}");
+    assert!(stderr.contains("prints 0 errored requests: 6 of the failed were errors"), "{stderr}");
     let (line, stderr) = requests(Manner::ResetBefore, "");
     let one = "requests: 6 total, 6 started, 6 done, 5 succeeded, 1 failed, 0 errored";
     assert_eq!(line, one);
