@@ -157,7 +157,8 @@ pub fn parse(file: &str, text: &str, form: Form) -> Result<Plan, StudyError> {
 /// The key of a workload that is nearest to a setting that our own server does not have, by its words: an axis
 /// over a mistyped key becomes a setting of it.
 pub(crate) fn workload_key_near(settings: &Settings, said: &str) -> Option<&'static str> {
-    let mut unknown = settings.keys().filter(|name| said.contains(&format!("unknown setting `{name}`")));
+    let mut unknown =
+        settings.keys().filter(|name| said.contains(&format!("unknown setting `{name}`")));
     unknown.find_map(|name| nearest(name, work::KEYS))
 }
 

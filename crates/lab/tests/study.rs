@@ -255,7 +255,7 @@ const MISTAKES: &[Mistake] = &[
         good: "[[contender]]\nname = \"lighttpd\"\nserver = \"lighttpd\"\n",
         bad: "",
         place: (1, 1),
-        says: &["at least two contenders, this has 1"],
+        says: &["at least two contenders, got 1"],
     },
     Mistake {
         good: "connections = 100\n",
