@@ -20,10 +20,18 @@ report() {
     fi
 }
 
+# The reader ends at this line, not at the end of the pipe: a process that a test left behind may hold the pipe.
+end="all tests have ended"
+
 # A test that hangs fails: 40 minutes at most.
-timeout --kill-after=10s 40m "${CARGO:-cargo}" test --workspace --locked --no-fail-fast "$@" 2>&1 | {
+{
+    timeout --kill-after=10s 40m "${CARGO:-cargo}" test --workspace --locked --no-fail-fast "$@" 2>&1
+    code=$?
+    printf '\n%s\n' "$end"
+    exit "$code"
+} | {
     told=
-    while IFS= read -r line; do
+    while IFS= read -r line && [ "$line" != "$end" ]; do
         if [ -z "$told" ] && [[ "$line" == *"Doc-tests "* ]]; then
             told=yes
             report
