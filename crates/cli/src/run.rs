@@ -114,7 +114,7 @@ pub fn main(args: &Args) -> Result<Ended, Trouble> {
     })?;
     drop(screen);
     if run.visits.is_empty() && matches!(run.ending, Ending::Incomplete { .. }) {
-        return Ok(nothing_measured(&folder, &options));
+        return Ok(nothing_measured(&folder, options.earlier.is_none(), brief.is_some()));
     }
     finish(run, &folder, args.quiet)
 }
@@ -146,11 +146,14 @@ fn finish(mut run: RunRecord, folder: &ResultsFolder, quiet: bool) -> Result<End
     ended(&run, is_pair(&run.plan))
 }
 
-/// Ends a run that was interrupted before its first visit: nothing is kept, so nothing can be continued.
-fn nothing_measured(folder: &ResultsFolder, options: &RunOptions) -> Ended {
-    if options.earlier.is_none() {
+/// Ends a run that was interrupted before its first visit: nothing is kept, so nothing can be continued. Only
+/// what this run wrote is removed: a study file in the folder may be the user's own.
+fn nothing_measured(folder: &ResultsFolder, is_new: bool, has_written_study: bool) -> Ended {
+    if is_new {
         folder.remove(journal::NAME);
-        folder.remove(brief::STUDY);
+        if has_written_study {
+            folder.remove(brief::STUDY);
+        }
     }
     crate::terminal::say("joust: interrupted before anything was measured; nothing is kept");
     Ended::Incomplete

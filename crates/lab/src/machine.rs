@@ -521,7 +521,10 @@ impl Stage for Machine<'_> {
             ready.map_err(failed("cannot bring the machine to its state before a visit"))?;
         let mut running = match self.start(planned.cell, planned.contender, &ready.conditions) {
             Ok(running) => running,
-            Err(_) if self.interrupt.load(Ordering::Relaxed) => return Ok(None),
+            Err(Failure { reason, .. }) if self.interrupt.load(Ordering::Relaxed) => {
+                self.notes.push(reason);
+                return Ok(None);
+            }
             Err(Failure { reason, log_tail, .. }) => {
                 visit.state = VisitState::Failed { reason, log_tail };
                 return Ok(Some(visit));

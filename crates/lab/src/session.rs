@@ -418,13 +418,15 @@ impl Session<'_> {
             let progress = self.progress(planned.block, &with_this, open);
             self.watch.visit_begins(planned, progress);
             let begun = self.stage.now();
-            let Some(mut visit) = self.stage.visit(planned)? else { return Ok(false) };
+            let visit = self.stage.visit(planned)?;
+            // Before the return: what an interrupted visit left behind is told too.
+            self.tell_notes();
+            let Some(mut visit) = visit else { return Ok(false) };
             assert_eq!(
                 PlannedVisit::of(&visit),
                 planned,
                 "a stage makes the visit that was asked for"
             );
-            self.tell_notes();
             let again = attempt < self.repeats_left(&visit, &with_this)
                 && visit.state == VisitState::Measured
                 && visit.disturbance().is_some_and(Disturbance::is_from_outside);
@@ -460,7 +462,9 @@ impl Session<'_> {
         if self.plan.keep_disturbed {
             return 0;
         }
-        let is_unused = |visit: &&Visit| visit.state == VisitState::Disturbed;
+        // One without a reply was made again outside of this bound, so it costs the others nothing.
+        let is_silent = |visit: &Visit| visit.rate_per_s.is_some_and(|rate| rate <= 0.0);
+        let is_unused = |visit: &&Visit| visit.state == VisitState::Disturbed && !is_silent(visit);
         let unused = self.visits.iter().filter(is_unused).count();
         let allowed = REPEATS_MAX as usize + (self.visits.len() - unused) / USED_A_REPEAT;
         if unused < allowed { REPEATS_MAX } else { 0 }

@@ -237,8 +237,13 @@ fn an_interrupt_before_anything_is_measured_ends_at_once_and_keeps_nothing() {
          [[contender]]\nname = \"waits\"\nserver = \"command\"\nsettings.command = \"{waits}\"\n\
          [[contender]]\nname = \"joust\"\nserver = \"joust\"\n"
     );
-    std::fs::write(dir.path().join("i.toml"), study).unwrap();
-    let mut all = vec![vec!["joust", waits], vec!["i.toml"]];
+    std::fs::write(dir.path().join("i.toml"), &study).unwrap();
+    // A study of the user's own in the folder of results, under the name that a comparison in words gives.
+    let own = dir.path().join("own/study.toml");
+    std::fs::create_dir(dir.path().join("own")).unwrap();
+    std::fs::write(&own, &study).unwrap();
+    let mut all =
+        vec![vec!["joust", waits], vec!["i.toml"], vec!["own/study.toml", "--out", "own"]];
     all.extend(installed("python3").map(|_| vec!["joust", silent]));
     for args in &all {
         let (output, took) = interrupted(dir.path(), args);
@@ -248,6 +253,7 @@ fn an_interrupt_before_anything_is_measured_ends_at_once_and_keeps_nothing() {
         assert!(took < Duration::from_secs(6), "{args:?} took {took:?}");
         assert!(!dir.path().join("joust-results").exists(), "{args:?} left a folder");
     }
+    assert_eq!(std::fs::read_to_string(&own).unwrap(), study, "the user's own study stays");
 }
 
 #[test]
