@@ -1,5 +1,5 @@
 //! Content codings: which of them a client takes, and how a content is put into one. Owns the reading of
-//! Accept-Encoding and the codecs. Start reading at [`ContentPreferences::read`].
+//! Accept-Encoding and the codecs. Start reading at `ContentPreferences::read`.
 
 use std::io::{self, Write as _};
 

@@ -1,6 +1,6 @@
 //! What answers a request that no file does: a CGI program started for it, or a FastCGI application that runs
 //! already. Owns which requests those are, and everything between the end of such a request and the bytes of
-//! its answer; `exchange::gateway_relay` sends that to the client. Start reading at [`Gateways::route`], then [`Call`].
+//! its answer; `exchange::gateway_relay` sends that to the client. Start reading at `Gateways::route`, then `Call`.
 //!
 //! The request's body is there whole before anything is started (see `spool`), so that its length is
 //! known however it was framed, and a program that answers before it has read all cannot block us.
