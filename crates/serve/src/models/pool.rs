@@ -161,7 +161,7 @@ impl<'s> Pool<'s> {
             service,
             closes_overflow: plan.closes_overflow,
             epoll: Epoll::new()?,
-            ready: HandoffQueue::default(),
+            ready: HandoffQueue::shown_on(&service.board),
             ends: Wake::new()?,
             stopping: AtomicBool::new(false),
             slots: (0..slots).map(slot).collect(),
@@ -194,25 +194,13 @@ impl<'s> Pool<'s> {
                         }
                         _ => {}
                     },
-                    index => self.submit(index as u32),
+                    index => self.ready.push(index as u32),
                 }
             }
             watcher.expire();
             watcher.accept_the_last();
         }
         Ok(())
-    }
-
-    /// Hands a connection to a thread.
-    fn submit(&self, index: u32) {
-        self.ready.push(index);
-        self.show_queue();
-    }
-
-    fn show_queue(&self) {
-        if self.service.board.is_watched() {
-            self.service.board.queue(self.ready.len());
-        }
     }
 
     /// Ends the threads. They leave their connections as they are.
@@ -230,7 +218,6 @@ impl<'s> Pool<'s> {
             if self.stopping.load(Relaxed) {
                 return;
             }
-            self.show_queue();
             self.turn(index);
             self.service.board.wait(clock::monotonic);
         }
@@ -302,13 +289,13 @@ impl<'s> Pool<'s> {
     /// Gives a connection back to the poll set, or to the end of the queue.
     fn watch(&self, index: u32, conn: &mut Conn<'s>, step: Step) {
         let wanted = match step {
-            Step::Turn => return self.submit(index),
+            Step::Turn => return self.ready.push(index),
             // Held when the server ends, which cuts it. We do not ask about RDHUP while we wait for
             // room: once the client has shut its side, each wait would report it again.
             Step::Write | Step::Hold(_) => EventFlags::OUT,
             Step::Gateway => match self.watch_gateway(index, conn) {
                 Some(wanted) => wanted,
-                None => return self.submit(index),
+                None => return self.ready.push(index),
             },
             Step::Read | Step::Close(_) => EventFlags::IN | EventFlags::RDHUP,
         };
@@ -486,7 +473,7 @@ impl<'p, 's> Watcher<'p, 's> {
                 continue;
             }
             let next_look = if deadline <= self.now {
-                self.pool.submit(index);
+                self.pool.ready.push(index);
                 self.now.saturating_add(self.glance)
             } else {
                 deadline.min(self.now.saturating_add(self.glance))
@@ -502,7 +489,7 @@ impl<'p, 's> Watcher<'p, 's> {
         self.acceptor.drain();
         self.pool.draining.store(true, Relaxed);
         for index in 0..self.pool.slots.len() as u32 {
-            self.pool.submit(index);
+            self.pool.ready.push(index);
         }
     }
 

@@ -13,6 +13,7 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use site::board::Board;
 use sys::signals::{self, ThreadId};
 
 /// Time between two interruptions of workers that have not ended.
@@ -27,6 +28,8 @@ pub(crate) struct HandoffQueue<T> {
     idle_or_left: Condvar,
     /// The server ends: workers finish their connections and keep none alive.
     ending: AtomicBool,
+    /// Shows how many items wait.
+    shown_on: Option<Board>,
 }
 
 struct Inner<T> {
@@ -66,7 +69,8 @@ impl<T> Default for HandoffQueue<T> {
             closed: false,
         };
         let (work, idle_or_left) = (Condvar::new(), Condvar::new());
-        Self { inner: Mutex::new(inner), work, idle_or_left, ending: AtomicBool::new(false) }
+        let ending = AtomicBool::new(false);
+        Self { inner: Mutex::new(inner), work, idle_or_left, ending, shown_on: None }
     }
 }
 
@@ -78,6 +82,11 @@ impl<T> Inner<T> {
 }
 
 impl<T> HandoffQueue<T> {
+    /// A queue whose length the status page shows.
+    pub(crate) fn shown_on(board: &Board) -> Self {
+        Self { shown_on: Some(board.clone()), ..Self::default() }
+    }
+
     fn lock(&self) -> MutexGuard<'_, Inner<T>> {
         // A worker that panicked leaves the counts consistent.
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
@@ -87,7 +96,7 @@ impl<T> HandoffQueue<T> {
     pub(crate) fn push(&self, item: T) {
         let mut inner = self.lock();
         inner.items.push_back(item);
-        self.wake_one(inner);
+        self.items_changed(inner);
     }
 
     /// Adds an item only if a worker is idle and no other item waits for it.
@@ -100,11 +109,16 @@ impl<T> HandoffQueue<T> {
             return Err(item);
         }
         inner.items.push_back(item);
-        self.wake_one(inner);
+        self.items_changed(inner);
         Ok(())
     }
 
-    fn wake_one(&self, mut inner: MutexGuard<'_, Inner<T>>) {
+    /// After each change of the items: shows their number and wakes a thread for those that wait.
+    fn items_changed(&self, mut inner: MutexGuard<'_, Inner<T>>) {
+        // Under the lock: of two threads the one that changed the items last shows its number last.
+        if let Some(board) = &self.shown_on {
+            board.queue(inner.items.len());
+        }
         let wakes = !inner.items.is_empty() && inner.waking == 0 && inner.asleep > 0;
         inner.waking += usize::from(wakes);
         // Notified under the lock, the woken thread would only wait for it.
@@ -146,7 +160,7 @@ impl<T> HandoffQueue<T> {
         loop {
             if let Some(item) = inner.items.pop_front() {
                 inner.idle -= 1;
-                self.wake_one(inner);
+                self.items_changed(inner);
                 return Taken::Item(item);
             }
             if inner.closed || !in_time {
@@ -168,11 +182,6 @@ impl<T> HandoffQueue<T> {
             // finds nothing or takes the next item.
             inner.waking = inner.waking.saturating_sub(1);
         }
-    }
-
-    /// Items that no worker has taken yet.
-    pub(crate) fn len(&self) -> usize {
-        self.lock().items.len()
     }
 
     /// Idle workers for which no item waits.
@@ -300,6 +309,25 @@ mod tests {
         });
         // Closing keeps the items that were pushed before.
         assert_eq!(sum.load(Relaxed), 20_000 * 20_001 / 2);
+    }
+
+    #[test]
+    fn an_empty_queue_is_shown_as_empty_whoever_changed_it_last() {
+        let board = Board::new(true).unwrap();
+        let queue = HandoffQueue::shown_on(&board);
+        queue.push(0);
+        assert_eq!(board.read().queue, 1);
+        for _ in 0..200 {
+            std::thread::scope(|scope| {
+                for _ in 0..2 {
+                    scope.spawn(|| (0..20).for_each(|n| queue.push(n)));
+                    scope.spawn(|| {
+                        (0..20).for_each(|_| assert!(matches!(queue.take(None), Taken::Item(_))))
+                    });
+                }
+            });
+            assert_eq!(board.read().queue, 1, "what was pushed first is what is left");
+        }
     }
 
     #[test]
