@@ -167,7 +167,7 @@ pub fn remember(file: &Path, run: &RunRecord) {
     }
 }
 
-/// An error of the history, as a usage error where the user can mend it.
+/// An error of the history, as a usage error if the user can correct it.
 pub fn trouble(error: HistoryError) -> Trouble {
     match error {
         HistoryError::Absent { .. } | HistoryError::NoRun { .. } | HistoryError::Moved { .. } => {

@@ -332,7 +332,7 @@ impl Board {
         BoardSlot { board: self.clone(), number, owner, stays: PhantomData }
     }
 
-    /// Claims a free slot. If there is none: the one that all further threads share.
+    /// Claims a free slot, or, if all are taken, the slot that all further threads share.
     fn free_slot(&self) -> u32 {
         let (head, me) = (self.line(HEAD), owner());
         let block = head[BLOCK_START].load(Relaxed)..head[BLOCK_END].load(Relaxed);

@@ -60,7 +60,7 @@ fn every_seed_accounts_for_every_request_exactly_once() {
     }
 }
 
-/// A canary: the worlds are so different that everything that can befall a request happens to many.
+/// Checks the worlds themselves: they differ so much that everything that can happen to a request happens often.
 fn check_reach(seen: &LoadRecord) {
     let mut counts: Vec<(Outcome, u64)> = seen.errors.each().collect();
     // No simulated server speaks TLS, is a proxy, or says where a redirect leads.
