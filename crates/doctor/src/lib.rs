@@ -14,8 +14,10 @@
 //! ```
 
 mod checks;
+pub mod counters;
 mod evidence;
 pub mod parity;
+mod single;
 mod words;
 
 #[cfg(test)]
@@ -26,10 +28,11 @@ mod testdata;
 
 pub use checks::{CHECKS, Check};
 pub use evidence::Evidence;
+pub use single::examine_load;
 
-use std::collections::BTreeSet;
-
+use counters::CounterSource;
 use record::{Certainty, Finding, RunRecord};
+use units::Share;
 
 /// The findings of every check in a run, cell by cell; the most severe first. A finding with the same
 /// contenders and words in every cell becomes one finding of all cells.
@@ -84,17 +87,29 @@ fn examine_cell(evidence: &Evidence) -> Vec<Finding> {
     findings
 }
 
-/// Paths of all facts that checks need; the lab records them before and after each visit.
-pub fn needs() -> Vec<&'static str> {
-    let paths: BTreeSet<&str> = CHECKS.iter().flat_map(|check| check.needs).copied().collect();
-    paths.into_iter().collect()
+/// What every measurement records, whatever the checks need: what tells a calm machine from a disturbed one.
+const ALWAYS: &[&CounterSource] = &[&counters::STAT, &counters::QUOTA];
+
+/// Counters that are read before, during and after each load: all that checks need, each once.
+pub fn needs() -> Vec<&'static CounterSource> {
+    let mut needed: Vec<&CounterSource> = Vec::new();
+    let all = ALWAYS.iter().chain(CHECKS.iter().flat_map(|check| check.needs));
+    for &source in all {
+        if !needed.iter().any(|known| std::ptr::eq(*known, source)) {
+            needed.push(source);
+        }
+    }
+    needed
 }
 
 /// What a check saw; its name, severity and advice are the check's.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Default, Clone, PartialEq)]
 pub struct Observation {
     /// How sure it is.
     pub certainty: Certainty,
+    /// How much of what was measured it touches, 0 to 1, where that is a number: of the requests, the time or
+    /// the rate, as `evidence` says.
+    pub share: Option<f64>,
     /// Index of each contender it touches; empty: all of them.
     pub contenders: Vec<usize>,
     /// One sentence with its figures.
@@ -113,6 +128,8 @@ impl Check {
             check: self.name.to_owned(),
             severity: self.severity,
             certainty: seen.certainty,
+            question: Some(self.question),
+            share: seen.share.map(Share),
             cell: None,
             contenders: seen.contenders,
             alike: self.spares_like_pairs,
@@ -125,6 +142,8 @@ impl Check {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
     use record::Severity;
 
     use super::*;
@@ -180,7 +199,7 @@ mod tests {
         for check in CHECKS {
             let is_name = check.name.chars().all(|c| c.is_ascii_lowercase() || c == '_');
             assert!(is_name && !check.name.is_empty(), "{}", check.name);
-            for text in [check.title, check.meaning, check.remedy] {
+            for text in [check.title, check.meaning, check.detection, check.remedy, check.example] {
                 assert!(text.len() > 10 && !text.ends_with('.'), "{}: {text}", check.name);
             }
         }

@@ -134,7 +134,8 @@ fn visit(contender: usize, block: u32, position: u32) -> Visit {
     }
 }
 
-fn load() -> LoadRecord {
+/// The load of a clean visit.
+pub(crate) fn load() -> LoadRecord {
     let intervals: Vec<Interval> = (0..INTERVALS).map(interval).collect();
     let done = OK * INTERVALS;
     let wall = Nanos(INTERVAL.0 * INTERVALS);

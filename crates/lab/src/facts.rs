@@ -1,10 +1,9 @@
 //! Owns reading what the machine is and what its counters say, as text; users of the numbers
 //! parse them. A fact that cannot be read is absent, never zero. It does not judge: `doctor` does.
 
-use std::collections::BTreeMap;
 use std::fs;
 
-use record::{Facts, Snapshot};
+use record::Facts;
 
 /// What this machine is.
 pub fn gather() -> Facts {
@@ -33,22 +32,6 @@ pub fn gather() -> Facts {
     ];
     let known = named.into_iter().filter_map(|(name, text)| Some((name.to_owned(), text?)));
     Facts { named: known.collect() }
-}
-
-/// The content of these files now; one that cannot be read is absent. Files below `/proc/net` are
-/// those of the calling thread's network namespace.
-pub fn snapshot<'a>(paths: impl IntoIterator<Item = &'a str>) -> Snapshot {
-    let texts: BTreeMap<String, String> = paths
-        .into_iter()
-        .filter_map(|path| {
-            let here = match path.strip_prefix("/proc/net/") {
-                Some(name) => format!("/proc/thread-self/net/{name}"),
-                None => path.to_owned(),
-            };
-            Some((path.to_owned(), fs::read_to_string(here).ok()?))
-        })
-        .collect();
-    Snapshot { texts }
 }
 
 /// The text on one line with single spaces; `None` if it is empty.
@@ -125,11 +108,5 @@ mod tests {
         assert_eq!(fd_limit(limits).unwrap(), "1024 (hard 4096)");
         assert_eq!(os_release("NAME=x\nPRETTY_NAME=\"Debian 12\"\n").unwrap(), "Debian 12");
         assert_eq!(field("MemTotal:   16 kB\n", "MemTotal").unwrap(), "16 kB");
-    }
-
-    #[test]
-    fn a_file_that_is_not_there_is_absent_from_a_snapshot() {
-        let taken = snapshot(["/proc/net/netstat", "/proc/net/no-such-file"]);
-        assert_eq!(taken.texts.keys().collect::<Vec<_>>(), ["/proc/net/netstat"]);
     }
 }

@@ -8,12 +8,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use record::{
     Contender, ContenderFacts, CpuLayout, ExpectedBody, LoadPlan, LoadRecord, NetworkKind, Plan,
-    SearchPlan, Snapshot, Visit, VisitState, Workload,
+    SearchPlan, Visit, VisitState, Workload,
 };
 use units::Nanos;
 
 use crate::adapters::{Adapter, Found};
 use crate::clients::{self, Bench, Client, Order};
+use crate::cpus;
 use crate::error::LabError;
 use crate::journal::Keeping;
 use crate::oracle::{self, OracleError};
@@ -24,7 +25,6 @@ use crate::surroundings::{Keeper, Ready, no_namespaces};
 use crate::tree::{Observe, Observed, Observer};
 use crate::trial::{Counted, Window, condense, count, load_plan, requests_between};
 use crate::{by_tool, capacity};
-use crate::{cpus, facts};
 
 /// Longest time that a server may take for its first answer.
 const START_MAX: Nanos = Nanos::from_secs(20);
@@ -52,8 +52,6 @@ pub(crate) struct Machine<'a> {
     installed: &'a [Installed],
     interrupt: &'a AtomicBool,
     layout: CpuLayout,
-    /// Counters that the checks of the doctor need.
-    counters: Vec<&'static str>,
     docroot: PathBuf,
     keeper: Keeper,
     /// Holds `docroot` and each server's own folder.
@@ -130,7 +128,6 @@ impl<'a> Machine<'a> {
         plan: &'a Plan,
         installed: &'a [Installed],
         interrupt: &'a AtomicBool,
-        counters: Vec<&'static str>,
         going_on: GoingOn,
     ) -> Result<Self, LabError> {
         let began = sys::clock::monotonic();
@@ -150,7 +147,6 @@ impl<'a> Machine<'a> {
             installed,
             interrupt,
             layout,
-            counters,
             docroot,
             keeper,
             scratch,
@@ -276,12 +272,6 @@ impl<'a> Machine<'a> {
         loaded.map_err(failed("cannot load from the client's network"))?
     }
 
-    /// The counters that checks need, read in the server's network.
-    fn snapshot(&self, running: &Running) -> Snapshot {
-        let snapshot = || facts::snapshot(self.counters.iter().copied());
-        running.net().at_server(snapshot).unwrap_or_default()
-    }
-
     /// Loads a running server and fills in the visit.
     fn load(&self, running: &mut Running, visit: &mut Visit) -> Result<(), LabError> {
         visit.logged = Some(self.settle(running, visit)?);
@@ -303,7 +293,6 @@ impl<'a> Machine<'a> {
         if let Some(search) = &self.plan.search {
             return self.find_capacity(running, visit, search, &plan);
         }
-        visit.before = self.snapshot(running);
         let start = sys::clock::monotonic();
         let window_here = Observe {
             from: start + window.from,
@@ -315,7 +304,6 @@ impl<'a> Machine<'a> {
         let load = load::run(&plan, &load::Control::new(self.interrupt));
         // A load that ended early ends the observation too.
         let observed = observer.and_then(|observer| observer.map(Observer::finish).transpose());
-        visit.after = self.snapshot(running);
         let mut load = load?;
         let died = died(running);
         match (died, observed) {
@@ -349,10 +337,8 @@ impl Machine<'_> {
     ) -> Result<(), LabError> {
         let warmed = self.warm_up(running, visit)?;
         visit.logged = Some(visit.logged.unwrap_or(0) + warmed);
-        visit.before = self.snapshot(running);
         let mut measure = |plan: &LoadPlan| load::run(plan, &load::Control::new(self.interrupt));
         let found = capacity::find(search, closed, &mut measure)?;
-        visit.after = self.snapshot(running);
         if let Some(reason) = died(running) {
             visit.state = VisitState::Failed { reason, log_tail: running.log_tail() };
         } else if found.highest_good.is_none() {
@@ -374,7 +360,6 @@ impl Machine<'_> {
     ) -> Result<(), LabError> {
         let warmed = self.warm_up(running, visit)?;
         visit.logged = Some(visit.logged.unwrap_or(0) + warmed);
-        visit.before = self.snapshot(running);
         let start = sys::clock::monotonic();
         let whole = Observe {
             from: start,
@@ -390,7 +375,6 @@ impl Machine<'_> {
         };
         let ran = clients::run(tool.client, &tool.found, order, &bench);
         let observed = observer.and_then(|observer| observer.map(Observer::finish).transpose());
-        visit.after = self.snapshot(running);
         let died = died(running);
         let failed = match (died, ran, observed) {
             (None, Ok(ran), Ok(observed)) => {

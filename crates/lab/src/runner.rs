@@ -142,7 +142,7 @@ pub fn run(
     // What came before the first server counts too: looking for programs takes a second where one is a JVM's.
     let elapsed = before.elapsed + (sys::clock::monotonic() - begun);
     let going_on = GoingOn { elapsed, keeping, tools, ground };
-    let mut machine = Machine::new(&plan, &installed, interrupt, doctor::needs(), going_on)?;
+    let mut machine = Machine::new(&plan, &installed, interrupt, going_on)?;
     let layout = machine.layout().clone();
     let played = play(&plan, before, &mut machine, watch, interrupt)?;
     let seconds = machine.now().as_secs_f64();

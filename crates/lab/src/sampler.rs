@@ -11,6 +11,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use doctor::counters::{CounterScope, CounterSource, Counters};
 use record::{Course, MachineSeries, ProcessesUse};
 use sys::{affinity, clock};
 use units::Nanos;
@@ -94,14 +95,11 @@ fn wait(step: Nanos, ended: &Receiver<()>) -> bool {
     matches!(ended.recv_timeout(Duration::from(step)), Err(RecvTimeoutError::Timeout))
 }
 
-/// How a file is taken apart: adds its counters under the name that it was opened by.
-type Parse = fn(&str, &str, &mut Counters);
-type Counters = BTreeMap<String, u64>;
-
 #[derive(Debug)]
 struct CounterFile {
+    /// What the names of its counters begin with.
     name: String,
-    parse: Parse,
+    source: &'static CounterSource,
     file: File,
     /// One a reading; what could not be read is empty.
     texts: Vec<Vec<u8>>,
@@ -124,25 +122,23 @@ impl CounterReadings {
             Some(tree) => vec![("client", ours), ("server", format!("/proc/{}/net", tree.root()))],
             None => vec![("both", ours)],
         };
-        let mut wanted: Vec<(String, PathBuf, Parse)> = Vec::new();
-        for (side, dir) in networks {
-            for (file, parse) in
-                [("netstat", pairs as Parse), ("snmp", pairs), ("sockstat", sockets)]
-            {
-                wanted.push((side.to_owned(), format!("{dir}/{file}").into(), parse));
+        let mut wanted: Vec<(String, PathBuf, &'static CounterSource)> = Vec::new();
+        for source in doctor::needs() {
+            match source.scope {
+                CounterScope::EachNetwork => wanted.extend(networks.iter().map(|(side, dir)| {
+                    ((*side).to_owned(), format!("{dir}/{}", source.file).into(), source)
+                })),
+                CounterScope::Machine => {
+                    wanted.push((source.name.to_owned(), source.file.into(), source));
+                }
+                CounterScope::OwnCgroups => {
+                    let files = cgroup::quota_files().into_iter();
+                    wanted.extend(files.map(|path| (source.name.to_owned(), path, source)));
+                }
             }
         }
-        wanted.push(("softnet".to_owned(), "/proc/thread-self/net/softnet_stat".into(), softnet));
-        for kind in ["cpu", "io", "memory"] {
-            let path = format!("/proc/pressure/{kind}").into();
-            wanted.push((format!("pressure.{kind}"), path, pressure));
-        }
-        wanted.push((String::new(), "/proc/stat".into(), stat));
-        for path in cgroup::quota_files() {
-            wanted.push(("quota".to_owned(), path, quota));
-        }
-        let opened = wanted.into_iter().filter_map(|(name, path, parse)| {
-            Some(CounterFile { name, parse, file: File::open(path).ok()?, texts: Vec::new() })
+        let opened = wanted.into_iter().filter_map(|(name, path, source)| {
+            Some(CounterFile { name, source, file: File::open(path).ok()?, texts: Vec::new() })
         });
         let sources = opened.collect();
         let (at, began) = (Vec::new(), clock::monotonic());
@@ -153,7 +149,9 @@ impl CounterReadings {
         self.at.push(clock::monotonic() - self.began);
         for source in &mut self.sources {
             let mut text = Vec::new();
-            let read = source.file.rewind().and_then(|()| source.file.read_to_end(&mut text));
+            let most = source.source.bytes_max as u64;
+            let rewound = source.file.rewind();
+            let read = rewound.and_then(|()| (&source.file).take(most).read_to_end(&mut text));
             if read.is_err() {
                 text.clear();
             }
@@ -178,7 +176,7 @@ fn counters(sources: &[CounterFile], reading: usize) -> Counters {
     let mut counters = Counters::new();
     for source in sources {
         let text = String::from_utf8_lossy(&source.texts[reading]);
-        (source.parse)(&source.name, &text, &mut counters);
+        (source.source.parse)(&source.name, &text, &mut counters);
     }
     counters
 }
@@ -207,162 +205,12 @@ fn series(at: Vec<Nanos>, readings: &[Counters], cost: Nanos) -> MachineSeries {
     MachineSeries { at, sources, counters, cost }
 }
 
-/// Pairs of lines, "Tcp: ActiveOpens PassiveOpens" and "Tcp: 3 4" (/proc/net/netstat, snmp).
-fn pairs(side: &str, text: &str, counters: &mut Counters) {
-    let lines: Vec<&str> = text.lines().collect();
-    for pair in lines.chunks_exact(2) {
-        let (Some((of, names)), Some((_, values))) =
-            (pair[0].split_once(": "), pair[1].split_once(": "))
-        else {
-            continue;
-        };
-        for (name, value) in names.split(' ').zip(values.split(' ')) {
-            // Tcp's MaxConn is -1: no limit.
-            if let Ok(value) = value.parse() {
-                counters.insert(format!("{side}.{of}.{name}"), value);
-            }
-        }
-    }
-}
-
-/// "TCP: inuse 1 orphan 0 tw 3": name and value in turn.
-fn sockets(side: &str, text: &str, counters: &mut Counters) {
-    for (of, rest) in text.lines().filter_map(|line| line.split_once(": ")) {
-        let words: Vec<&str> = rest.split_whitespace().collect();
-        for pair in words.chunks_exact(2) {
-            if let Ok(value) = pair[1].parse() {
-                counters.insert(format!("{side}.sockstat.{of}_{}", pair[0]), value);
-            }
-        }
-    }
-}
-
-/// A line a CPU, in hexadecimal; the columns are counted in net/core/net-procfs.c.
-fn softnet(name: &str, text: &str, counters: &mut Counters) {
-    const COLUMNS: [(usize, &str); 5] = [
-        (0, "processed"),
-        (1, "dropped"),
-        (2, "time_squeeze"),
-        (9, "received_rps"),
-        (10, "limited"),
-    ];
-    const CPU: usize = 12;
-    for (line, words) in text.lines().enumerate() {
-        let hexadecimal = |word: &str| u64::from_str_radix(word, 16).ok();
-        let values: Vec<u64> = words.split_whitespace().map_while(hexadecimal).collect();
-        // Before Linux 5.10 the CPU's number was not there.
-        let cpu = values.get(CPU).copied().unwrap_or(line as u64);
-        for (column, counter) in COLUMNS {
-            if let Some(&value) = values.get(column) {
-                counters.insert(format!("{name}.{cpu}.{counter}"), value);
-            }
-        }
-    }
-}
-
-/// "some avg10=0.00 avg60=0.00 avg300=0.00 total=0": the totals, in microseconds.
-fn pressure(name: &str, text: &str, counters: &mut Counters) {
-    for line in text.lines() {
-        let kind = line.split(' ').next().unwrap_or_default();
-        let total = line.rsplit_once("total=").and_then(|(_, total)| total.parse().ok());
-        if let Some(total) = total {
-            counters.insert(format!("{name}.{kind}_us"), total);
-        }
-    }
-}
-
-/// The lines of /proc/stat that say what each CPU did, in ticks, and how often processes were
-/// switched and made.
-fn stat(_: &str, text: &str, counters: &mut Counters) {
-    const COLUMNS: [&str; 8] =
-        ["user", "nice", "system", "idle", "iowait", "irq", "softirq", "steal"];
-    for line in text.lines() {
-        let mut words = line.split_whitespace();
-        let name = words.next().unwrap_or_default();
-        if let Some(cpu) = name.strip_prefix("cpu").filter(|cpu| !cpu.is_empty()) {
-            for (column, value) in COLUMNS.iter().zip(words) {
-                if let Ok(value) = value.parse() {
-                    counters.insert(format!("cpu.{cpu}.{column}_ticks"), value);
-                }
-            }
-        } else if matches!(name, "ctxt" | "processes")
-            && let Some(value) = words.next().and_then(|value| value.parse().ok())
-        {
-            counters.insert(format!("stat.{name}"), value);
-        }
-    }
-}
-
-/// `cpu.stat` of either version, summed over the cgroups that we are in.
-fn quota(name: &str, text: &str, counters: &mut Counters) {
-    for (key, value) in text.lines().filter_map(|line| line.split_once(' ')) {
-        let Ok(value) = value.trim().parse::<u64>() else { continue };
-        let (counter, value) = match key {
-            "nr_periods" => ("periods", value),
-            "nr_throttled" => ("throttled", value),
-            "throttled_usec" => ("throttled_us", value),
-            // Version 1 has nanoseconds.
-            "throttled_time" => ("throttled_us", value / 1000),
-            _ => continue,
-        };
-        *counters.entry(format!("{name}.{counter}")).or_default() += value;
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn parsed(parse: Parse, name: &str, text: &str) -> Vec<(String, u64)> {
-        let mut counters = Counters::new();
-        parse(name, text, &mut counters);
-        counters.into_iter().collect()
-    }
-
     fn named(expected: &[(&str, u64)]) -> Vec<(String, u64)> {
         expected.iter().map(|&(name, value)| (name.to_owned(), value)).collect()
-    }
-
-    #[test]
-    fn what_the_kernel_writes_is_taken_apart() {
-        let snmp = "Tcp: MaxConn RetransSegs\nTcp: -1 12\nUdp: InDatagrams\nUdp: 3\n";
-        let expected = named(&[("server.Tcp.RetransSegs", 12), ("server.Udp.InDatagrams", 3)]);
-        assert_eq!(parsed(pairs, "server", snmp), expected);
-        let sockstat = "sockets: used 16\nTCP: inuse 1 orphan 0\n";
-        let expected = [
-            ("both.sockstat.TCP_inuse", 1),
-            ("both.sockstat.TCP_orphan", 0),
-            ("both.sockstat.sockets_used", 16),
-        ];
-        assert_eq!(parsed(sockets, "both", sockstat), named(&expected));
-        let psi = "some avg10=1.50 avg60=0.00 avg300=0.00 total=8152\nfull avg10=0 total=7\n";
-        let expected = named(&[("pressure.cpu.full_us", 7), ("pressure.cpu.some_us", 8152)]);
-        assert_eq!(parsed(pressure, "pressure.cpu", psi), expected);
-        let text = "cpu  9 9 9 9 9 9 9 9 0 0\ncpu1 1 2 3 4 5 6 7 8 0 0\nctxt 99\nintr 5 0 0\n";
-        let counters = parsed(stat, "", text);
-        assert_eq!(counters.len(), 9, "{counters:?}");
-        assert!(counters.contains(&("cpu.1.steal_ticks".to_owned(), 8)));
-        assert!(counters.contains(&("stat.ctxt".to_owned(), 99)));
-    }
-
-    #[test]
-    fn columns_of_softnet_and_both_units_of_throttling_are_right() {
-        let text = "0000000e 00000002 00000003 0 0 0 0 0 0 00000004 00000005 0 00000007 0 0\n";
-        let expected = [
-            ("softnet.7.dropped", 2),
-            ("softnet.7.limited", 5),
-            ("softnet.7.processed", 14),
-            ("softnet.7.received_rps", 4),
-            ("softnet.7.time_squeeze", 3),
-        ];
-        assert_eq!(parsed(softnet, "softnet", text), named(&expected));
-        let mut counters = Counters::new();
-        // Two levels of cgroups, one of either version: summed.
-        quota("quota", "nr_periods 4\nnr_throttled 1\nthrottled_usec 70\n", &mut counters);
-        quota("quota", "nr_periods 2\nnr_throttled 2\nthrottled_time 30000\n", &mut counters);
-        let sums: Vec<(String, u64)> = counters.into_iter().collect();
-        let expected = [("quota.periods", 6), ("quota.throttled", 3), ("quota.throttled_us", 100)];
-        assert_eq!(sums, named(&expected));
     }
 
     #[test]

@@ -247,6 +247,7 @@ fn a_cell_whose_figures_are_void_is_no_level_of_the_law() {
         evidence: String::new(),
         meaning: String::new(),
         remedy: String::new(),
+        ..Finding::default()
     };
     let levels = |findings: &[Finding]| -> Vec<(usize, Vec<u32>)> {
         let said = analyse(&plan, &visits, findings, &[]).scalability;

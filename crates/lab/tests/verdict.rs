@@ -46,6 +46,7 @@ fn finding(severity: Severity, certainty: Certainty, contenders: &[usize]) -> Fi
         evidence: "17 of 20 replies were errors".into(),
         meaning: String::new(),
         remedy: String::new(),
+        ..Finding::default()
     }
 }
 

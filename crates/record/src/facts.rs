@@ -11,10 +11,3 @@ pub struct Facts {
     /// "virtualization", "os", "somaxconn", "port_range", "fd_limit") to its text.
     pub named: BTreeMap<String, String>,
 }
-
-/// Counters at an instant: path ("/proc/net/netstat") to content.
-#[derive(Debug, Default, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Snapshot {
-    /// Path to content; a path that could not be read is absent.
-    pub texts: BTreeMap<String, String>,
-}

@@ -1,9 +1,10 @@
 //! What a check of the doctor saw.
 
 use serde::{Deserialize, Serialize};
+use units::Share;
 
 /// An artifact, seen in a run.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Default, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Finding {
     /// Name of the check ("errors_as_speed").
     pub check: String,
@@ -11,6 +12,13 @@ pub struct Finding {
     pub severity: Severity,
     /// How sure it is.
     pub certainty: Certainty,
+    /// Which question about a benchmark it answers; `None` in older files.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub question: Option<Question>,
+    /// How much of what was measured it touches, 0 to 1: of the requests, the time or the rate, as `evidence`
+    /// says. `None` where that is no number.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub share: Option<Share>,
     /// Index of the cell in which it was seen; `None`: it touches all of them.
     #[serde(default)]
     pub cell: Option<usize>,
@@ -29,10 +37,11 @@ pub struct Finding {
 }
 
 /// What a confirmed finding does to the verdicts of pairs it touches.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Severity {
     /// Nothing; the reader should know.
+    #[default]
     Note,
     /// The throughput of the contenders it touches is a bound, not an estimate.
     Bound,
@@ -41,13 +50,57 @@ pub enum Severity {
 }
 
 /// How sure a finding is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Certainty {
     /// A pattern in the numbers alone.
+    #[default]
     Suspected,
     /// A pattern and a counter that explains it, or a direct count.
     Confirmed,
+}
+
+/// The questions to ask of every benchmark, after Brendan Gregg ("Evaluating the Evaluation: A Benchmarking
+/// Checklist", 2018), in his order.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Question {
+    /// Why not double? What was the limit: the server, or something else?
+    WhyNotDouble,
+    /// Did it break a limit of the link, the protocol, or arithmetic?
+    DidItBreakALimit,
+    /// Did it error?
+    DidItError,
+    /// Does it reproduce?
+    DoesItReproduce,
+    /// Does it matter: is it the work that one wants to compare?
+    DoesItMatter,
+    /// Did it even happen?
+    DidItEvenHappen,
+}
+
+impl Question {
+    /// All, in the order in which they are asked.
+    pub const ALL: [Self; 6] = [
+        Self::WhyNotDouble,
+        Self::DidItBreakALimit,
+        Self::DidItError,
+        Self::DoesItReproduce,
+        Self::DoesItMatter,
+        Self::DidItEvenHappen,
+    ];
+
+    /// As it is asked.
+    pub fn text(self) -> &'static str {
+        match self {
+            Self::WhyNotDouble => "Why not double?",
+            Self::DidItBreakALimit => "Did it break a limit?",
+            Self::DidItError => "Did it error?",
+            Self::DoesItReproduce => "Does it reproduce?",
+            Self::DoesItMatter => "Does it matter?",
+            Self::DidItEvenHappen => "Did it even happen?",
+        }
+    }
 }
 
 impl Finding {

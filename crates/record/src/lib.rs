@@ -113,6 +113,7 @@ mod bodies;
 mod by_request;
 mod client;
 mod comparison;
+mod completions;
 mod doubt;
 mod facts;
 mod finding;
@@ -144,6 +145,7 @@ mod seal;
 mod search;
 mod shift;
 mod stored;
+mod tcp;
 mod upgrade;
 mod verdict;
 mod visit;
@@ -156,9 +158,10 @@ pub use client::{ToolClaims, ToolRun};
 pub use comparison::{
     Basis, ChangeJudgement, Comparison, Direction, RunChange, RunEstimate, RunName,
 };
+pub use completions::Completions;
 pub use doubt::{GENERATOR_BUSY, GeneratorLimit, RateMissed};
-pub use facts::{Facts, Snapshot};
-pub use finding::{Certainty, Finding, Severity};
+pub use facts::Facts;
+pub use finding::{Certainty, Finding, Question, Severity};
 pub use goal::{Goal, GoalError, LatencyFigure, LimitEdge, RequestSpan, parse_goals};
 pub use hex::hex;
 pub use history::{
@@ -201,5 +204,6 @@ pub use scenario::{
 pub use seal::Integrity;
 pub use search::{Limit, SearchEnding, SearchRecord, Try, TryOutcome};
 pub use shift::{Band, CauseShare, Explanation, Modes, Shift, ShiftPoint, StallMode};
+pub use tcp::{ConnectionEnds, TcpUse};
 pub use verdict::{BoundCause, Estimate, PairVerdict, ShortOf, Verdict};
 pub use visit::{ServerUse, Settled, Visit, VisitState};

@@ -7,12 +7,16 @@ use units::Nanos;
 
 use crate::bodies::BodiesVerified;
 use crate::by_request::RequestFigures;
+use crate::completions::Completions;
+use crate::finding::Finding;
 use crate::interval::Interval;
 use crate::json::ReadError;
 use crate::latency::{Latencies, LatencyMillis};
 use crate::load_plan::LoadPlan;
+use crate::machine::MachineSeries;
 use crate::redirects::{Redirects, is_redirect};
 use crate::sample::{ErrorCounts, Sample};
+use crate::tcp::{ConnectionEnds, TcpUse};
 
 /// What one load measured. `started = done + unanswered`, `done = ok + failed`, and `failed` is the
 /// sum of `errors`.
@@ -118,6 +122,22 @@ pub struct LoadRecord {
     /// The loads that this record was merged from; empty for a load that was made as one.
     #[serde(default)]
     pub parts: Vec<LoadPart>,
+    /// Good replies by the instant at which they were complete; empty in older files.
+    #[serde(default)]
+    pub completions: Completions,
+    /// What the kernel knew of the generator's connections; empty in older files.
+    #[serde(default)]
+    pub tcp: TcpUse,
+    /// How connections ended; empty in older files.
+    #[serde(default)]
+    pub connection_ends: ConnectionEnds,
+    /// Counters of this machine while the load ran, where the load was not part of a run (a visit has them in its
+    /// surroundings).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub machine: Option<Box<MachineSeries>>,
+    /// What the doctor found, where the load was not part of a run.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub findings: Vec<Finding>,
 }
 
 /// One of the loads that a record was merged from.
@@ -194,6 +214,11 @@ impl LoadRecord {
             by_request: Vec::new(),
             began_unix_ms: None,
             parts: Vec::new(),
+            completions: Completions::default(),
+            tcp: TcpUse::default(),
+            connection_ends: ConnectionEnds::default(),
+            machine: None,
+            findings: Vec::new(),
         }
     }
 

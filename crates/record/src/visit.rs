@@ -4,7 +4,6 @@ use serde::{Deserialize, Serialize};
 use units::{Bytes, Nanos};
 
 use crate::client::ToolRun;
-use crate::facts::Snapshot;
 use crate::load::LoadRecord;
 use crate::machine::{Disturbance, Surroundings};
 use crate::memory::{MemoryAccount, MemoryMethod};
@@ -55,10 +54,6 @@ pub struct Visit {
     /// the load never began.
     #[serde(default)]
     pub surroundings: Option<Box<Surroundings>>,
-    /// Counters before and after the load.
-    pub before: Snapshot,
-    /// See `before`.
-    pub after: Snapshot,
 }
 
 /// Whether a visit can be used.

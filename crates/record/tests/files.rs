@@ -37,6 +37,7 @@ fn an_index_of_a_contender_that_is_not_there_is_refused_by_its_part() {
         evidence: String::new(),
         meaning: String::new(),
         remedy: String::new(),
+        ..Finding::default()
     }];
     run.verdicts = vec![PairVerdict {
         cell: 0,

@@ -192,6 +192,7 @@ mod tests {
             evidence: evidence.to_owned(),
             meaning: "it misleads".to_owned(),
             remedy: "mend it".to_owned(),
+            ..Finding::default()
         }
     }
 

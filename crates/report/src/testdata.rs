@@ -287,6 +287,7 @@ fn findings(models: &[Model]) -> Vec<Finding> {
             meaning: "the server could have done more, so its rate is a lower bound".to_owned(),
             remedy: "give the generator more CPUs (--cpus), or compare CPU time per request"
                 .to_owned(),
+            ..Finding::default()
         },
         Finding {
             check: "two_clusters".to_owned(),
@@ -299,6 +300,7 @@ fn findings(models: &[Model]) -> Vec<Finding> {
                 .to_owned(),
             meaning: "something that is drawn at each start decides the speed".to_owned(),
             remedy: "run more blocks and look at the visits one by one".to_owned(),
+            ..Finding::default()
         },
     ]
 }

@@ -6,7 +6,7 @@
 //! the same contender answered when it was asked alone. One that differs is enough, since a SHA-256 does not
 //! differ by chance. Loads by other tools are not verified, so this check ignores them.
 
-use record::{BodiesVerified, Certainty, Severity, Visit, WrongBody};
+use record::{BodiesVerified, Certainty, Question, Severity, Visit, WrongBody};
 
 use super::Check;
 use crate::{Evidence, Observation, words};
@@ -15,12 +15,18 @@ use crate::{Evidence, Observation, words};
 pub(crate) const ITEM: Check = Check {
     name: "bodies_change_under_load",
     severity: Severity::Void,
+    question: Question::DidItError,
     spares_like_pairs: false,
     title: "bodies under load differ from those before it",
     meaning: "the server did not send what it was asked for, so its speed says nothing about that work",
     remedy: "check the server's log and caches; compare what it sends under load with what it sends \
              alone (`curl -s URL | sha256sum`). If the page is meant to change, write verify = \"off\" in \
              [workload]",
+    detection: "The generator hashes a sample of the bodies of each visit and compares them with the body \
+             that the same contender sent before the load. One that differs confirms it",
+    example: "`joust serve --fixed 3361 --fault body=zeros,after:3000`: status and length stay right, the \
+             contents are zeros",
+    source: "RFC 9110, section 15.3.1",
     needs: &[],
     look,
 };
@@ -44,7 +50,14 @@ fn look_at(evidence: &Evidence, contender: usize) -> Option<Observation> {
         words::grouped(sum(|bodies| bodies.verified)),
         place(visit, first),
     );
-    Some(Observation { certainty: Certainty::Confirmed, contenders: vec![contender], evidence })
+    Some(Observation {
+        share: Some(
+            sum(|bodies| bodies.differ) as f64 / sum(|bodies| bodies.verified).max(1) as f64,
+        ),
+        certainty: Certainty::Confirmed,
+        contenders: vec![contender],
+        evidence,
+    })
 }
 
 /// What each load of a visit verified: the one that was measured, or those of a search.

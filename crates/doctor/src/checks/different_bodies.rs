@@ -10,7 +10,7 @@
 
 use std::collections::BTreeMap;
 
-use record::{Certainty, Severity};
+use record::{Certainty, Question, Severity};
 
 use super::Check;
 use crate::{Evidence, Observation, words};
@@ -19,11 +19,16 @@ use crate::{Evidence, Observation, words};
 pub(crate) const ITEM: Check = Check {
     name: "different_bodies",
     severity: Severity::Void,
+    question: Question::DoesItMatter,
     spares_like_pairs: true,
     title: "contenders sent different bodies",
     meaning: "they did not do the same work, so their speeds are not comparable",
     remedy: "compare what each sends (`curl -sD- URL` with the head in the run file), switch off \
              compression and page rewriting, and let all serve the same file",
+    detection: "Each contender is asked once, alone, before the run; bodies are compared by SHA-256 with \
+             that of the reference or, without one, with the commonest",
+    example: "`joust serve site --fault encoding=gzip` beside a server that sends the same file as it is",
+    source: "RFC 9110, section 8.4",
     needs: &[],
     look,
 };
@@ -48,6 +53,7 @@ fn look(evidence: &Evidence) -> Vec<Observation> {
         let others: Vec<String> =
             others.map(|(body, contenders)| sent(evidence, body, contenders)).collect();
         Observation {
+            share: None,
             certainty: Certainty::Confirmed,
             contenders: contenders.clone(),
             evidence: format!(

@@ -9,7 +9,7 @@
 
 use std::collections::BTreeMap;
 
-use record::{Certainty, Severity};
+use record::{Certainty, Question, Severity};
 
 use super::Check;
 use crate::{Evidence, Observation, words};
@@ -18,11 +18,17 @@ use crate::{Evidence, Observation, words};
 pub(crate) const ITEM: Check = Check {
     name: "disturbed_machine",
     severity: Severity::Note,
+    question: Question::DoesItReproduce,
     spares_like_pairs: false,
     title: "some of the used visits were made on a disturbed machine",
     meaning: "the figures include what else the machine did: intervals are wider than necessary, and if \
               contenders were disturbed unequally, part of their difference is the machine's",
     remedy: "stop other programs, or use a machine of its own; then: joust run --repeat-of RUN",
+    detection: "Steal, CPU time of other processes, quotas, steps of the clock and a calibration workload \
+             before each visit. It is confirmed from half of the visits on, or where contenders were \
+             disturbed unequally",
+    example: "a compiler that runs beside the measurement",
+    source: "https://docs.kernel.org/filesystems/proc.html (steal); cgroups(7)",
     needs: &[],
     look,
 };
@@ -60,7 +66,7 @@ fn look(evidence: &Evidence) -> Vec<Observation> {
     }
     let is_much = is_uneven || 2 * disturbed >= all;
     let certainty = if is_much { Certainty::Confirmed } else { Certainty::Suspected };
-    vec![Observation { certainty, contenders, evidence: text }]
+    vec![Observation { share: None, certainty, contenders, evidence: text }]
 }
 
 /// Whether the parts of the contenders, each with its disturbed visits and all that are used, lie so far

@@ -10,7 +10,7 @@
 //! wrong length or no HTTP at all is the server's own answer and not bad luck on the way, so a
 //! single one is enough.
 
-use record::{Certainty, ErrorCounts, Outcome, Severity};
+use record::{Certainty, ErrorCounts, Outcome, Question, Severity};
 
 use super::Check;
 use crate::{Evidence, Observation, words};
@@ -19,12 +19,17 @@ use crate::{Evidence, Observation, words};
 pub(crate) const ITEM: Check = Check {
     name: "errors_as_speed",
     severity: Severity::Void,
+    question: Question::DidItError,
     spares_like_pairs: false,
     title: "requests failed, and failing is fast",
     meaning: "a failed request costs the server less than a good one, so its speed is not that of the \
               requested work",
     remedy: "check the kinds of failure and the server's log; raise its limits (MaxRequestWorkers, \
              backlog, `ulimit -n`) or use fewer connections, and run again",
+    detection: "Failed requests are counted by kind. It is confirmed where more than 0.001 % failed and \
+             chance does not explain the number, or where a single reply was wrong",
+    example: "`joust serve --fixed 3361 --fault status=503:5%`: an error from memory is faster than a page",
+    source: "RFC 9411, section 4.3",
     needs: &[],
     look,
 };
@@ -66,7 +71,12 @@ fn look_at(evidence: &Evidence, contender: usize) -> Option<Observation> {
         words::percent(failed as f64 / all as f64),
         words::list(&kinds),
     );
-    Some(Observation { certainty: Certainty::Confirmed, contenders: vec![contender], evidence })
+    Some(Observation {
+        share: Some(failed as f64 / all as f64),
+        certainty: Certainty::Confirmed,
+        contenders: vec![contender],
+        evidence,
+    })
 }
 
 /// Whether more failed than the limit allows, chance aside. Twice the root of a Poisson count is about

@@ -16,7 +16,7 @@
 
 use std::collections::BTreeMap;
 
-use record::{Certainty, Limit, LoadRecord, ServerUse, Severity, Visit};
+use record::{Certainty, Limit, LoadRecord, Question, ServerUse, Severity, Visit};
 use units::Nanos;
 
 use super::Check;
@@ -26,12 +26,17 @@ use crate::{Evidence, Observation, words};
 pub(crate) const ITEM: Check = Check {
     name: "generator_limit",
     severity: Severity::Bound,
+    question: Question::WhyNotDouble,
     spares_like_pairs: false,
     title: "the load generator was the limit, not the server",
     meaning: "the server could have done more, so its rate is a lower bound, and latency under this \
               load includes the generator's own queue",
     remedy: "give the generator more CPUs than the server ([workload] threads, on a larger machine), \
              or compare server CPU time per request, which does not depend on it",
+    detection: "CPU time over wall time of the generator's busiest CPU and of the server's, medians over \
+             visits. It is confirmed where the generator is at 85 % or more and busier than the server",
+    example: "`joust load -t 1 -c 100` against a server with many cores",
+    source: "Jain, The Art of Computer Systems Performance Analysis, chapter 33 (utilisation law)",
     needs: &[],
     look,
 };
@@ -63,8 +68,12 @@ fn searched(evidence: &Evidence, contender: usize) -> Option<Observation> {
         "{}: {limited} of {all} searches for the highest rate ended at the generator's own limit",
         evidence.name(contender)
     );
-    let seen =
-        Observation { certainty: Certainty::Confirmed, contenders: vec![contender], evidence };
+    let seen = Observation {
+        share: None,
+        certainty: Certainty::Confirmed,
+        contenders: vec![contender],
+        evidence,
+    };
     (2 * limited > all).then_some(seen)
 }
 
@@ -80,7 +89,12 @@ fn apart(evidence: &Evidence, contender: usize) -> Option<Observation> {
         words::percent(client),
         words::percent(server),
     );
-    Some(Observation { certainty: Certainty::Confirmed, contenders: vec![contender], evidence })
+    Some(Observation {
+        share: None,
+        certainty: Certainty::Confirmed,
+        contenders: vec![contender],
+        evidence,
+    })
 }
 
 /// Both run on the same CPUs.
@@ -96,7 +110,12 @@ fn shared(evidence: &Evidence, contender: usize) -> Option<Observation> {
         words::percent(client),
         words::percent(server),
     );
-    Some(Observation { certainty: Certainty::Confirmed, contenders: vec![contender], evidence })
+    Some(Observation {
+        share: None,
+        certainty: Certainty::Confirmed,
+        contenders: vec![contender],
+        evidence,
+    })
 }
 
 /// How busy generator and server were, 0 to 1; `None` where no visit tells of both.

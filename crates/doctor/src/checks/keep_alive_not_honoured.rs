@@ -7,7 +7,7 @@
 
 use std::collections::BTreeMap;
 
-use record::{Certainty, Severity};
+use record::{Certainty, Question, Severity};
 
 use super::Check;
 use crate::{Evidence, Observation, words};
@@ -16,6 +16,7 @@ use crate::{Evidence, Observation, words};
 pub(crate) const ITEM: Check = Check {
     name: "keep_alive_not_honoured",
     severity: Severity::Void,
+    question: Question::DoesItMatter,
     spares_like_pairs: true,
     title: "the server closed connections that should have been kept",
     meaning: "reconnecting is extra work that the other contenders did not have",
@@ -23,6 +24,12 @@ pub(crate) const ITEM: Check = Check {
              keepalive_requests 4294967295; lighttpd: server.max-keep-alive-requests = 65535, its \
              most), or compare without keep-alive ([workload] keep_alive = false; on the command line \
              --no-keepalive)",
+    detection: "Connections made over connections asked for, above 1.05, and more than one reconnect in \
+             10,000 requests",
+    example: "`joust serve --fixed 3361 --fault keepalive=10`, or Apache with its default \
+             MaxKeepAliveRequests 100",
+    source: "https://httpd.apache.org/docs/2.4/mod/core.html#maxkeepaliverequests; \
+             https://nginx.org/en/docs/http/ngx_http_core_module.html#keepalive_requests",
     needs: &[],
     look,
 };
@@ -69,6 +76,7 @@ fn look(evidence: &Evidence) -> Vec<Observation> {
         by_limit.entry(closing.limit).or_default().push(closing);
     }
     let seen = |alike: Vec<Closing>| Observation {
+        share: None,
         certainty: Certainty::Confirmed,
         contenders: alike.iter().map(|one| one.contender).collect(),
         evidence: alike.into_iter().map(|one| one.said).collect::<Vec<_>>().join(". "),

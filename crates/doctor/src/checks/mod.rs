@@ -17,8 +17,9 @@ mod unknown_switch;
 mod unserved_connections;
 mod visits_too_short;
 
-use record::Severity;
+use record::{Question, Severity};
 
+use crate::counters::CounterSource;
 use crate::{Evidence, Observation};
 
 /// Every check, by name.
@@ -39,13 +40,15 @@ pub const CHECKS: &[&Check] = &[
     &visits_too_short::ITEM,
 ];
 
-/// One artifact, and how it is detected.
+/// One artifact, and how it is detected. Its texts make the manual, the reports and `docs/artifacts`.
 #[derive(Debug)]
 pub struct Check {
     /// Name of the artifact, and of the file ("errors_as_speed").
     pub name: &'static str,
     /// What it does to a verdict, once confirmed.
     pub severity: Severity,
+    /// The question about a benchmark that it answers.
+    pub question: Question,
     /// Whether each finding names contenders that are alike in what was seen and unlike all others, so that a
     /// pair of two of them stands.
     pub spares_like_pairs: bool,
@@ -53,10 +56,16 @@ pub struct Check {
     pub title: &'static str,
     /// Why it misleads, in a sentence.
     pub meaning: &'static str,
+    /// How it is detected: pattern, counter and thresholds, in a few sentences.
+    pub detection: &'static str,
     /// What to do about it: a command, a flag, a setting.
     pub remedy: &'static str,
-    /// Paths of facts that are recorded before and after each visit ("/proc/net/netstat").
-    pub needs: &'static [&'static str],
-    /// Looks for it; one entry for each time it is seen, usually for each contender.
+    /// How one meets it: a command or setting that shows it, and what is seen.
+    pub example: &'static str,
+    /// Where more is to be read: a page, a manual, a file of the kernel; several are separated by "; ".
+    pub source: &'static str,
+    /// Counters that it reads; whoever measures reads these before, during and after each load.
+    pub needs: &'static [&'static CounterSource],
+    /// Looks for it in what was measured; one entry for each time it is seen, usually for each contender.
     pub look: fn(&Evidence) -> Vec<Observation>,
 }

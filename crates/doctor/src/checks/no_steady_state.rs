@@ -5,7 +5,7 @@
 //! and the mean over a visit describes no program that anybody runs (Barrett et al. 2017, Virtual
 //! Machine Warmup Blows Hot and Cold). The finding is confirmed if half of the visits never became steady.
 
-use record::{Certainty, Settled, Severity};
+use record::{Certainty, Question, Settled, Severity};
 use units::Nanos;
 
 use super::Check;
@@ -15,11 +15,16 @@ use crate::{Evidence, Observation, words};
 pub(crate) const ITEM: Check = Check {
     name: "no_steady_state",
     severity: Severity::Void,
+    question: Question::DoesItReproduce,
     spares_like_pairs: false,
     title: "visits were measured before the rate was steady",
     meaning: "the mean includes a warm-up, so it depends on the length of the measurement",
     remedy: "allow a longer warm-up ([visit] settle); if none is long enough, make the server more \
              constant (for a JVM: -Xmx, gc), or measure the warm-up itself",
+    detection: "The rate at the end of the further warm-up still changes. It is confirmed where that holds \
+             for half of the visits",
+    example: "Tomcat in its first seconds",
+    source: "Barrett et al., Virtual Machine Warmup Blows Hot and Cold, OOPSLA 2017",
     needs: &[],
     look,
 };
@@ -42,6 +47,7 @@ fn look_at(evidence: &Evidence, contender: usize) -> Option<Observation> {
         words::count(all.len() as u64, "visit"),
     );
     Some(Observation {
+        share: None,
         certainty: if is_most { Certainty::Confirmed } else { Certainty::Suspected },
         contenders: vec![contender],
         evidence,

@@ -1,7 +1,7 @@
 //! Owns the check that a server's stated file cache agrees with its system calls: without a
 //! cache it opens the file for each request, with one it does not. Start reading at [`look`].
 
-use record::{Certainty, Severity};
+use record::{Certainty, Question, Severity};
 
 use super::Check;
 use crate::parity::{self, Switch};
@@ -11,11 +11,16 @@ use crate::{Evidence, Observation};
 pub(crate) const ITEM: Check = Check {
     name: "seen_otherwise",
     severity: Severity::Note,
+    question: Question::DidItEvenHappen,
     spares_like_pairs: false,
     title: "a server's file cache is not what its configuration says",
     meaning: "the parity table states other work per request than was measured",
     remedy: "read its effective configuration: another file, a default or a build option may override it; \
              `strace -f -p PID` shows the calls",
+    detection: "System calls of a probe before the run, counted by name, beside the file cache that the \
+             configuration states: below or above 0.5 opened files a request",
+    example: "an nginx whose open_file_cache is set in a block that does not apply",
+    source: "ptrace(2); open(2)",
     needs: &[],
     look,
 };
@@ -36,6 +41,7 @@ fn look(evidence: &Evidence) -> Vec<Observation> {
             let is_on = stated.starts_with("on");
             let differs = (is_off && opens < EACH) || (is_on && opens >= EACH);
             differs.then(|| Observation {
+                share: None,
                 certainty: Certainty::Suspected,
                 contenders: vec![index],
                 evidence: format!(

@@ -4,7 +4,7 @@
 //! 1 in 40: the "p99" is then a smaller quantile (368 for p99, 6 for the median).
 //! Such a visit has no quantile, so no wrong one is compared; this note says why it is missing.
 
-use record::{Certainty, Severity};
+use record::{Certainty, Question, Severity};
 
 use super::Check;
 use crate::{Evidence, Observation, words};
@@ -13,10 +13,14 @@ use crate::{Evidence, Observation, words};
 pub(crate) const ITEM: Check = Check {
     name: "too_few_samples",
     severity: Severity::Note,
+    question: Question::DidItBreakALimit,
     spares_like_pairs: false,
     title: "visits hold too few requests for a quantile",
     meaning: "the quantile would depend on a few outliers, so these visits have none",
     remedy: "measure for longer ([visit] measure), or ask for a lower quantile",
+    detection: "Fewer than ln 0.025 / ln q requests in a visit for the quantile q: 368 for p99",
+    example: "p99 of a visit with 200 requests",
+    source: "Conover, Practical Nonparametric Statistics, section 3.2 (order statistics)",
     needs: &[],
     look,
 };
@@ -49,7 +53,12 @@ fn look_at(evidence: &Evidence, contender: usize, (name, q): (&str, f64)) -> Opt
         words::grouped(*least),
         words::grouped(needed),
     );
-    Some(Observation { certainty: Certainty::Confirmed, contenders: vec![contender], evidence })
+    Some(Observation {
+        share: None,
+        certainty: Certainty::Confirmed,
+        contenders: vec![contender],
+        evidence,
+    })
 }
 
 #[cfg(test)]

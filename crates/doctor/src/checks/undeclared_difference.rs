@@ -4,7 +4,7 @@
 //! Two servers with their default configurations are a comparison of defaults. If that is the
 //! question, the study declares it, and this check is silent.
 
-use record::{Certainty, Severity};
+use record::{Certainty, Question, Severity};
 
 use super::Check;
 use crate::{Evidence, Observation, parity, words};
@@ -13,11 +13,15 @@ use crate::{Evidence, Observation, parity, words};
 pub(crate) const ITEM: Check = Check {
     name: "undeclared_difference",
     severity: Severity::Note,
+    question: Question::DoesItMatter,
     spares_like_pairs: false,
     title: "contenders differ in a switch that the study does not declare",
     meaning: "part of the difference may come from the switch, not from the server",
     remedy: "give the switch the same value for all (`joust servers NAME` lists the settings), or declare \
              it: declared = [\"SWITCH: why\"] in the study",
+    detection: "Settings that each server answers for itself are compared, switch by switch",
+    example: "Apache keeps connections for 100 requests by default, nginx for 1,000",
+    source: "https://httpd.apache.org/docs/2.4/mod/directives.html; https://nginx.org/en/docs/dirindex.html",
     needs: &[],
     look,
 };
@@ -38,7 +42,7 @@ fn seen(evidence: Evidence<'_>, difference: &parity::Difference) -> Observation 
     contenders.sort_unstable();
     let switch = difference.switch.replace('_', " ");
     let evidence = format!("{switch}: {}", words::list(&values));
-    Observation { certainty: Certainty::Confirmed, contenders, evidence }
+    Observation { share: None, certainty: Certainty::Confirmed, contenders, evidence }
 }
 
 #[cfg(test)]

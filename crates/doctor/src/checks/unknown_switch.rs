@@ -4,7 +4,7 @@
 //! Of a program that a study starts by its command line, and of a server that runs already, only what is visible
 //! from outside is known. It may have a file cache or a log that the others do not have.
 
-use record::{Certainty, Severity};
+use record::{Certainty, Question, Severity};
 
 use super::Check;
 use crate::{Evidence, Observation, parity, words};
@@ -13,11 +13,15 @@ use crate::{Evidence, Observation, parity, words};
 pub(crate) const ITEM: Check = Check {
     name: "unknown_switch",
     severity: Severity::Note,
+    question: Question::DoesItMatter,
     spares_like_pairs: false,
     title: "a switch is known of other contenders but not of this one",
     meaning: "it is open whether it does the same work per request as the others",
     remedy: "run it with an adapter, which reads its configuration (`joust servers` lists them), or find the \
              value and declare it: declared = [\"SWITCH: what it is\"] in the study",
+    detection: "A server does not say how a switch of the parity table is set",
+    example: "a contender that is only a command line",
+    source: "RFC 9110",
     needs: &[],
     look,
 };
@@ -36,7 +40,12 @@ fn seen(evidence: Evidence<'_>, unknown: parity::Unknown) -> Observation {
     };
     let names = evidence.names(&unknown.contenders);
     let evidence = format!("not known of {names}: {}{why}", words::list(&switches));
-    Observation { certainty: Certainty::Confirmed, contenders: unknown.contenders, evidence }
+    Observation {
+        share: None,
+        certainty: Certainty::Confirmed,
+        contenders: unknown.contenders,
+        evidence,
+    }
 }
 
 #[cfg(test)]

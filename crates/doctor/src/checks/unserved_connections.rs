@@ -9,7 +9,7 @@
 //! that waited, at least for the time that the load drains (half a second in a study).
 //! So slow a reply is too rare to reach the limit by itself.
 
-use record::{Certainty, Severity};
+use record::{Certainty, Question, Severity};
 
 use super::Check;
 use crate::{Evidence, Observation, words};
@@ -18,11 +18,16 @@ use crate::{Evidence, Observation, words};
 pub(crate) const ITEM: Check = Check {
     name: "unserved_connections",
     severity: Severity::Void,
+    question: Question::DidItEvenHappen,
     spares_like_pairs: false,
     title: "connections were left without a reply",
     meaning: "the served connections had less competition, and those that waited are in no latency",
     remedy: "give the server a slot for each connection (MaxRequestWorkers, max-thread, \
              worker_connections), or use fewer connections ([workload] connections)",
+    detection: "Requests that were still without a reply when the load had ended and drained, over connections:\
+              above 5 % it is confirmed",
+    example: "`joust serve --fixed 3361 --fault slots=8 --fault delay=1s` with 100 connections",
+    source: "listen(2)",
     needs: &[],
     look,
 };
@@ -52,7 +57,12 @@ fn look_at(evidence: &Evidence, contender: usize) -> Option<Observation> {
         words::count(asked, "connection"),
         words::percent(share),
     );
-    Some(Observation { certainty: Certainty::Confirmed, contenders: vec![contender], evidence })
+    Some(Observation {
+        share: None,
+        certainty: Certainty::Confirmed,
+        contenders: vec![contender],
+        evidence,
+    })
 }
 
 #[cfg(test)]

@@ -11,7 +11,7 @@
 //! rounds that is a fifth of all its work, and no longer a finding. A page that a socket takes at once is
 //! never half sent, whatever the number of connections. If a program sleeps, the rate is not a count (Little's law).
 
-use record::{Certainty, Interval, LoadRecord, Severity, Visit};
+use record::{Certainty, Interval, LoadRecord, Question, Severity, Visit};
 use units::{Bytes, Nanos};
 
 use super::Check;
@@ -21,11 +21,16 @@ use crate::{Evidence, Observation, words};
 pub(crate) const ITEM: Check = Check {
     name: "visits_too_short",
     severity: Severity::Void,
+    question: Question::DidItBreakALimit,
     spares_like_pairs: false,
     title: "visits ended before enough requests on each connection were answered",
     meaning: "the count depends on whom a server served first, not on how much it served",
     remedy: "measure for longer (`measure` in [visit], for --short in [short]), or use fewer connections \
              or a smaller page",
+    detection: "Fewer than one request ended on each connection (confirmed), or fewer than four \
+             (suspected), in half of the visits",
+    example: "3 MB on 1,000 connections in half a second",
+    source: "Little, A Proof for the Queuing Formula L = λW, 1961",
     needs: &[],
     look,
 };
@@ -75,7 +80,7 @@ fn look_at(evidence: &Evidence, contender: usize) -> Option<Observation> {
         words::grouped(least.requests),
         words::count(least.connections, "connection"),
     );
-    Some(Observation { certainty, contenders: vec![contender], evidence })
+    Some(Observation { share: None, certainty, contenders: vec![contender], evidence })
 }
 
 /// `None` where it does not matter how many ended, and where nobody counted. In an open loop requests do

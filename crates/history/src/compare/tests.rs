@@ -125,6 +125,7 @@ fn finding(severity: Severity, contender: usize) -> Finding {
         evidence: String::new(),
         meaning: String::new(),
         remedy: String::new(),
+        ..Finding::default()
     }
 }
 
