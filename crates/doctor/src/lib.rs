@@ -18,11 +18,16 @@ pub mod counters;
 mod evidence;
 pub mod parity;
 mod single;
+#[allow(dead_code, reason = "checks that use all of it follow")]
+mod timeline;
 mod words;
 
 #[cfg(test)]
 #[path = "../../stats/tests/noise/mod.rs"]
 mod noise;
+#[cfg(test)]
+#[allow(dead_code, reason = "checks that use all of it follow")]
+mod simulated;
 #[cfg(test)]
 mod testdata;
 
