@@ -27,6 +27,7 @@ mod slots;
 mod spec;
 mod stall;
 mod status;
+mod warmup;
 
 use std::fmt;
 use std::io;
@@ -163,6 +164,7 @@ static ALL: &[&FaultKind] = &[
     &churn::ITEM,
     &nodelay::ITEM,
     &mode::ITEM,
+    &warmup::ITEM,
 ];
 
 /// A fault as it was typed, and what it does.
