@@ -4,7 +4,7 @@ CARGO ?= cargo
 BUILT := $(or $(CARGO_TARGET_DIR),target)
 JOUST := $(BUILT)/release/joust
 
-.PHONY: help run studies build check test test-minimal bench bench-serve bench-serve-soak bench-load bench-lab-starts bench-screen bench-fidelity picture audit clean
+.PHONY: help run studies build check test test-minimal bench bench-serve bench-serve-soak bench-load bench-lab-starts bench-screen bench-fidelity prove picture audit clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*##' Makefile | sed 's/:.*##/\t/' | expand -t 16
@@ -53,6 +53,10 @@ bench-lab-starts: build ## a hundred starts and ends of every server: times, and
 	scripts/peers.sh
 	$(CARGO) build --release --locked --package joust-lab --examples
 	$(BUILT)/release/examples/starts
+
+prove: build ## the doctor measured: what it finds of planted artifacts, and false alarms (root; an hour)
+	scripts/peers.sh
+	JOUST_BENCH_BINARY=$(abspath $(JOUST)) JOUST_PROVE_PAGE=$(CURDIR)/docs/doctor-proof.md $(CARGO) bench --locked --package joust --bench prove
 
 bench-screen: build ## the live screen beside none: what it costs the load
 	$(CARGO) bench --locked --package joust --bench screen_costs_nothing

@@ -1,0 +1,73 @@
+//! The doctor, measured: how often it finds what is planted, whether the share that it reports follows the dose,
+//! and how often it alarms where nothing is planted. `make prove` writes `docs/doctor-proof.md`. Start reading at
+//! [`main`]; what is planted stands in `plants`.
+//!
+//! | variable | meaning |
+//! |---|---|
+//! | `JOUST_PROVE_SEEDS` | trials of each plant at either strength (default 20) |
+//! | `JOUST_PROVE_VISITS` | clean visits, quiet and with a busy neighbour each (default 200) |
+//! | `JOUST_PROVE_ONLY` | a part of the names of the checks that are planted; empty: all |
+//! | `JOUST_PROVE_PAGE` | where the page is written (default: not written) |
+//! | `JOUST_BENCH_BINARY` | the `joust` that is examined (default: the one that cargo built) |
+//!
+//! Every trial of a load runs in a network namespace of its own, with loopback alone: counters of the network are
+//! those of the trial. That takes root; without it the bench says so and ends.
+
+#[path = "../beside/mod.rs"]
+mod beside;
+mod clean;
+mod namespace;
+mod page;
+mod plants;
+mod runs;
+mod trial;
+
+use std::path::PathBuf;
+
+use beside::Outcome;
+
+/// How much is done.
+pub struct Effort {
+    pub seeds: u64,
+    pub visits: u64,
+    pub only: String,
+    pub joust: PathBuf,
+}
+
+fn main() -> Outcome<()> {
+    let number = |name: &str, default: u64| {
+        std::env::var(name).map_or(Ok(default), |text| text.parse::<u64>())
+    };
+    let joust = std::env::var("JOUST_BENCH_BINARY");
+    let effort = Effort {
+        seeds: number("JOUST_PROVE_SEEDS", 20)?,
+        visits: number("JOUST_PROVE_VISITS", 200)?,
+        only: std::env::var("JOUST_PROVE_ONLY").unwrap_or_default(),
+        joust: joust.map_or_else(|_| env!("CARGO_BIN_EXE_joust").into(), PathBuf::from),
+    };
+    namespace::check()?;
+    let mut proof = page::Proof::begin(&effort);
+    for plant in plants::ALL.iter().filter(|plant| plant.check.contains(&effort.only)) {
+        let found = trial::prove(plant, &effort)?;
+        println!("{}", page::line(&found));
+        proof.found.push(found);
+    }
+    for plant in runs::ALL.iter().filter(|plant| plant.check.contains(&effort.only)) {
+        let found = runs::prove(plant, &effort)?;
+        println!("{}", page::line(&found));
+        proof.found.push(found);
+    }
+    if effort.visits > 0 {
+        for neighbour in [clean::Neighbour::None, clean::Neighbour::Busy] {
+            let alarms = clean::alarms(neighbour, &effort)?;
+            println!("{}", page::alarms_line(&alarms));
+            proof.alarms.push(alarms);
+        }
+    }
+    let text = proof.page();
+    match std::env::var("JOUST_PROVE_PAGE") {
+        Ok(path) => std::fs::write(path, text)?,
+        Err(_) => println!("\n{text}"),
+    }
+    proof.verdict()
+}

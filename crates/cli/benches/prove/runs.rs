@@ -1,0 +1,99 @@
+//! Artifacts that only a run shows: what differs between starts of a server, its processes, two contenders. Start
+//! reading at [`prove`].
+
+use std::process::{Command, Stdio};
+
+use record::{Finding, RunRecord};
+
+use super::Effort;
+use super::beside::Outcome;
+use super::trial::{Found, summed};
+
+/// An artifact of a run of two contenders.
+pub struct RunPlant {
+    pub check: &'static str,
+    pub what: &'static str,
+    /// The contenders, as `joust run` takes them. `{seed}` stands for the number of the trial, `{joust}` for the
+    /// program.
+    pub contenders: &'static [&'static str],
+    /// Further words of `joust run`.
+    pub words: &'static [&'static str],
+}
+
+const CLEAN: &str =
+    "{joust} serve --fixed 3361 -s MaxKeepAliveRequests=0 --listen 127.0.0.1:{port}";
+
+/// Every plant, by the name of its check.
+pub const ALL: &[RunPlant] = &[
+    RunPlant {
+        check: "different_bodies",
+        what: "one of two contenders compresses though nobody asks for it",
+        contenders: &[
+            CLEAN,
+            "{joust} serve --fixed 3361 -s MaxKeepAliveRequests=0 --listen 127.0.0.1:{port} --fault encoding=gzip",
+        ],
+        words: &["--set", "blocks.max=2", "--set", "blocks.min=2"],
+    },
+    RunPlant {
+        check: "process_churn",
+        what: "prefork, each process ends after 100 answers",
+        contenders: &[
+            "{joust} serve --fixed 3361 --model prefork --listen 127.0.0.1:{port} --fault churn=100",
+            "{joust} serve --fixed 3361 --model prefork -s MaxKeepAliveRequests=0 --listen 127.0.0.1:{port}",
+        ],
+        words: &["--set", "blocks.max=3", "--set", "blocks.min=3"],
+    },
+    RunPlant {
+        check: "two_clusters",
+        what: "every second start costs 200 us more CPU time a request",
+        contenders: &[
+            CLEAN,
+            "{joust} serve --fixed 3361 -s MaxKeepAliveRequests=0 --listen 127.0.0.1:{port} --fault mode=pid,cost:200us",
+        ],
+        words: &[
+            "--set",
+            "blocks.max=24",
+            "--set",
+            "blocks.min=24",
+            "--set",
+            "visit.measure=200ms",
+        ],
+    },
+    RunPlant {
+        check: "warm_up_inside",
+        what: "the first 3,000 answers take 5 ms longer",
+        contenders: &[
+            CLEAN,
+            "{joust} serve --fixed 3361 -s MaxKeepAliveRequests=0 --listen 127.0.0.1:{port} --fault warmup=3000,5ms",
+        ],
+        words: &["--set", "blocks.max=4", "--set", "blocks.min=4", "--set", "visit.measure=2s"],
+    },
+];
+
+/// Runs it once for each seed.
+pub fn prove(plant: &RunPlant, effort: &Effort) -> Outcome<Found> {
+    let trials: Vec<Vec<Finding>> = (1..=effort.seeds)
+        .map(|seed| Ok(run(plant.contenders, plant.words, seed, effort)?.findings))
+        .collect::<Outcome<_>>()?;
+    Ok(summed(plant.check, plant.what, &trials))
+}
+
+/// One run; a minute at most.
+pub fn run(contenders: &[&str], words: &[&str], seed: u64, effort: &Effort) -> Outcome<RunRecord> {
+    let dir = tempfile::tempdir()?;
+    let out = dir.path().join("run");
+    let joust = effort.joust.to_str().ok_or("the path of joust is no UTF-8")?;
+    let mut command = Command::new("setpriv");
+    command.args(["--pdeathsig", "TERM"]).arg(&effort.joust).arg("run");
+    for contender in contenders {
+        let typed = contender.replace("{joust}", joust).replace("{seed}", &seed.to_string());
+        command.arg(typed);
+    }
+    command.args(words).args(["--budget", "60", "--seed", &seed.to_string(), "--quiet", "--out"]);
+    command.arg(&out).stdin(Stdio::null());
+    let done = command.output()?;
+    let text = std::fs::read_to_string(out.join("run.json")).map_err(|error| {
+        format!("joust run: {error}: {}", String::from_utf8_lossy(&done.stderr).trim())
+    })?;
+    Ok(RunRecord::from_json(&text)?)
+}
