@@ -2,7 +2,7 @@
 # Brings the real servers and tools that the tests and benches are held against: apache2, nginx,
 # lighttpd, h2o, caddy, mini-httpd, Tomcat with a Java runtime; ab, wrk, h2load, hey, siege, httperf,
 # slowhttptest; gnuplot; curl, brotli, zstd, openssl, tshark; python3, git, php-cgi, php-fpm and go, which CGI
-# and FastCGI are judged by. Does nothing, and says nothing, where all are present. The packages' own services
+# and FastCGI are judged by; ip, tc and nft, which plant lost packets and narrow links. Does nothing, and says nothing, where all are present. The packages' own services
 # are kept from starting: joust starts servers itself, on ports of its own.
 set -euo pipefail
 
@@ -34,6 +34,8 @@ readonly PEERS=(
   php-cgi:php-cgi
   php-fpm8.2:php-fpm
   go:golang-go
+  ip:iproute2
+  nft:nftables
 )
 readonly POLICY=/usr/sbin/policy-rc.d
 

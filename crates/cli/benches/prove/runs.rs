@@ -7,7 +7,8 @@ use record::{Finding, RunRecord};
 
 use super::Effort;
 use super::beside::Outcome;
-use super::trial::{Found, summed};
+use super::namespace::Namespace;
+use super::trial::{Found, Serving, summed};
 
 /// An artifact of a run of two contenders.
 pub struct RunPlant {
@@ -18,6 +19,17 @@ pub struct RunPlant {
     pub contenders: &'static [&'static str],
     /// Further words of `joust run`.
     pub words: &'static [&'static str],
+    /// A namespace in which servers are started and compared by their URLs; `None`: the lab starts the
+    /// contenders, in namespaces of its own.
+    pub inside: Option<Inside>,
+}
+
+/// A network with servers that are there before the run begins.
+pub struct Inside {
+    /// Commands of a shell that make the network what it is.
+    pub setup: &'static [&'static str],
+    /// Words of `joust serve`, for each server.
+    pub servers: &'static [&'static [&'static str]],
 }
 
 const CLEAN: &str =
@@ -26,6 +38,19 @@ const CLEAN: &str =
 /// Every plant, by the name of its check.
 pub const ALL: &[RunPlant] = &[
     RunPlant {
+        check: "common_ceiling",
+        what: "two unlike servers behind a link of 50 Mbit/s",
+        contenders: &["http://127.0.0.1:8081/", "http://127.0.0.1:8082/"],
+        words: &["--set", "blocks.max=8", "--set", "blocks.min=8", "--target", "/"],
+        inside: Some(Inside {
+            setup: &["tc qdisc add dev lo root tbf rate 50mbit burst 64kb latency 50ms"],
+            servers: &[
+                &["--model", "reactor", "--fixed", "20000", "--listen", "127.0.0.1:8081"],
+                &["--model", "prefork", "--fixed", "20000", "--listen", "127.0.0.1:8082"],
+            ],
+        }),
+    },
+    RunPlant {
         check: "different_bodies",
         what: "one of two contenders compresses though nobody asks for it",
         contenders: &[
@@ -33,6 +58,7 @@ pub const ALL: &[RunPlant] = &[
             "{joust} serve --fixed 3361 -s MaxKeepAliveRequests=0 --listen 127.0.0.1:{port} --fault encoding=gzip",
         ],
         words: &["--set", "blocks.max=2", "--set", "blocks.min=2"],
+        inside: None,
     },
     RunPlant {
         check: "process_churn",
@@ -42,6 +68,7 @@ pub const ALL: &[RunPlant] = &[
             "{joust} serve --fixed 3361 --model prefork -s MaxKeepAliveRequests=0 --listen 127.0.0.1:{port}",
         ],
         words: &["--set", "blocks.max=3", "--set", "blocks.min=3"],
+        inside: None,
     },
     RunPlant {
         check: "two_clusters",
@@ -67,15 +94,34 @@ pub const ALL: &[RunPlant] = &[
             "{joust} serve --fixed 3361 -s MaxKeepAliveRequests=0 --listen 127.0.0.1:{port} --fault warmup=3000,5ms",
         ],
         words: &["--set", "blocks.max=4", "--set", "blocks.min=4", "--set", "visit.measure=2s"],
+        inside: None,
     },
 ];
 
 /// Runs it once for each seed.
 pub fn prove(plant: &RunPlant, effort: &Effort) -> Outcome<Found> {
     let trials: Vec<Vec<Finding>> = (1..=effort.seeds)
-        .map(|seed| Ok(run(plant.contenders, plant.words, seed, effort)?.findings))
+        .map(|seed| {
+            let run = match &plant.inside {
+                None => run(plant.contenders, plant.words, seed, effort)?,
+                Some(inside) => run_inside(inside, plant, seed, effort)?,
+            };
+            Ok(run.findings)
+        })
         .collect::<Outcome<_>>()?;
     Ok(summed(plant.check, plant.what, &trials))
+}
+
+fn run_inside(inside: &Inside, plant: &RunPlant, seed: u64, effort: &Effort) -> Outcome<RunRecord> {
+    let namespace = Namespace::make(inside.setup)?;
+    let start = |words: &&[&str]| {
+        let mut server = namespace.command(&effort.joust);
+        server.args(["serve", "-s", "MaxKeepAliveRequests=0"]).args(*words);
+        Serving::start(&mut server)
+    };
+    let _servers = inside.servers.iter().map(start).collect::<Outcome<Vec<Serving>>>()?;
+    let command = namespace.command(&effort.joust);
+    run_by(command, plant.contenders, plant.words, seed, effort)
 }
 
 /// One run; a minute at most.

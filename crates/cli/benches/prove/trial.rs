@@ -148,14 +148,14 @@ fn disturb(server: &Serving, during: During) {
 }
 
 /// A `joust serve` that runs until this is dropped.
-struct Serving {
+pub struct Serving {
     child: Child,
     pid: u32,
 }
 
 impl Serving {
     /// Starts it and waits for its first line, which it prints when it listens.
-    fn start(command: &mut Command) -> Outcome<Self> {
+    pub fn start(command: &mut Command) -> Outcome<Self> {
         let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?;
         let pid = child.id();
         let out = child.stdout.take().ok_or("no stdout")?;
