@@ -22,7 +22,7 @@ use units::{Bytes, Nanos, PerSecond, Share};
 use super::verify::VerifyBodies;
 use crate::output::Destination;
 
-/// Enough for an interval of 5 % over four decades, with every rate near the limit tried thrice.
+/// Enough for an interval of 5 % over four decades, if every rate near the limit is tried three times.
 const TRIES_MAX: u32 = 40;
 
 /// What stands below the options of -h.
@@ -122,7 +122,7 @@ pub struct Pace {
     /// Open loop: send at this rate, however slow the server is, as in 500/s or 5k/s
     #[arg(short, long, value_parser = load::parse_rate, groups = ["law", "open", "at_a_rate"])]
     pub rate: Option<PerSecond>,
-    /// How requests of --rate and --search are spread over time
+    /// Distribution of the time between requests of --rate and --search
     #[arg(
         long,
         value_name = "LAW",
@@ -146,10 +146,11 @@ pub struct Pace {
     /// Replay faster by this factor
     #[arg(long, value_name = "FACTOR", default_value_t = 1.0, requires = "at_instants")]
     pub speed: f64,
-    /// Most requests of an open loop that wait for a connection; further ones are dropped and counted
+    /// Open loop: maximum number of requests that wait for a connection; more are dropped and counted
     #[arg(long, value_name = "REQUESTS", default_value_t = 1_000_000, requires = "open")]
     pub queue: u64,
-    /// Closed loop: each connection pauses between a reply and its next request; exp: for random pauses
+    /// Closed loop: pause of each connection between a reply and its next request; exp:TIME makes the
+    /// pauses random, with this mean
     #[arg(long, value_name = "TIME|exp:TIME", value_parser = load::parse_think, group = "law")]
     pub think: Option<(Nanos, Spread)>,
     /// Find the highest rate at which these goals hold, as in 'p99<10ms,errors<0.1%'; -d is the time of
@@ -164,10 +165,10 @@ pub struct Pace {
     /// Width of the interval that --search aims for
     #[arg(long, value_name = "SHARE", default_value = "5%", requires = "searched")]
     pub precision: Share,
-    /// Highest rate that --search tries
+    /// Maximum rate that --search tries
     #[arg(long, value_name = "RATE", value_parser = load::parse_rate, requires = "searched")]
     pub rate_max: Option<PerSecond>,
-    /// Most tries of --search
+    /// Maximum number of tries of --search
     #[arg(
         long,
         value_name = "N",
@@ -312,10 +313,10 @@ pub struct Connections {
     /// Close each connection after this many requests
     #[arg(long, value_name = "REQUESTS", conflicts_with = "no_keepalive")]
     pub requests_per_connection: Option<u64>,
-    /// Most requests in flight on one connection
+    /// Maximum number of requests in flight on one connection
     #[arg(long, value_name = "REQUESTS", default_value_t = 1)]
     pub pipeline: u32,
-    /// Longest wait for connecting, for the first byte and for the rest of the reply, each
+    /// Maximum wait, separately for connecting, for the first byte and for the rest of the reply
     #[arg(long, value_name = "TIME", default_value = "10s", value_parser = Nanos::from_flag)]
     pub timeout: Nanos,
     /// Connect to another address than the URL's, as in curl; parts may be empty; repeatable
@@ -468,7 +469,7 @@ pub struct Generator {
     /// Kernel interface for sockets; auto uses io_uring if the kernel allows it
     #[arg(long, value_name = "NAME", value_enum, default_value_t = Engine::Auto)]
     pub engine: Engine,
-    /// Clock of arrival times: the generator's at its wake-up, or the kernel's
+    /// Clock that stamps replies: the generator's when it wakes up, or the kernel's when packets arrive
     #[arg(long, value_name = "CLOCK", value_enum, default_value_t = Stamps::WakeUp)]
     pub stamps: Stamps,
     /// CPUs to pin the threads to, in turn, as in 1 or 2,3
@@ -544,7 +545,7 @@ pub struct Output {
         ]
     )]
     pub merge: Vec<PathBuf>,
-    /// Most single requests kept in the record
+    /// Maximum number of single requests kept in the record
     #[arg(long, value_name = "REQUESTS", default_value_t = 10_000)]
     pub raw: u32,
 }
