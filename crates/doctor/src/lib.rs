@@ -15,6 +15,7 @@
 
 mod checks;
 pub mod counters;
+mod cpus;
 mod evidence;
 pub mod parity;
 mod single;

@@ -3,6 +3,7 @@
 //! [`Check`].
 
 mod bodies_change_under_load;
+mod bursts_of_replies;
 mod different_bodies;
 mod disturbed_machine;
 mod errors_as_speed;
@@ -25,6 +26,7 @@ use crate::{Evidence, Observation};
 /// Every check, by name.
 pub const CHECKS: &[&Check] = &[
     &bodies_change_under_load::ITEM,
+    &bursts_of_replies::ITEM,
     &different_bodies::ITEM,
     &disturbed_machine::ITEM,
     &errors_as_speed::ITEM,
