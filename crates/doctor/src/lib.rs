@@ -17,6 +17,7 @@ mod checks;
 pub mod counters;
 mod cpus;
 mod evidence;
+mod first_part;
 pub mod parity;
 mod single;
 #[allow(dead_code, reason = "checks that use all of it follow")]

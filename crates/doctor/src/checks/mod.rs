@@ -17,6 +17,7 @@ mod undeclared_difference;
 mod unknown_switch;
 mod unserved_connections;
 mod visits_too_short;
+mod warm_up_inside;
 
 use record::{Question, Severity};
 
@@ -40,6 +41,7 @@ pub const CHECKS: &[&Check] = &[
     &unknown_switch::ITEM,
     &unserved_connections::ITEM,
     &visits_too_short::ITEM,
+    &warm_up_inside::ITEM,
 ];
 
 /// One artifact, and how it is detected. Its texts make the manual, the reports and `docs/artifacts`.
