@@ -13,6 +13,7 @@
 //! assert!(joust_doctor::CHECKS.iter().all(|check| !check.title.is_empty()));
 //! ```
 
+mod busy;
 mod checks;
 pub mod counters;
 mod cpus;
@@ -22,6 +23,8 @@ pub mod parity;
 mod single;
 #[allow(dead_code, reason = "checks that use all of it follow")]
 mod timeline;
+#[allow(dead_code, reason = "checks that use all of it follow")]
+mod window;
 mod words;
 
 #[cfg(test)]

@@ -4,9 +4,9 @@
 use std::collections::BTreeMap;
 
 use record::{
-    Blocks, ByteCounts, Cell, ClientUse, Contender, ContenderFacts, CpuLayout, Ending, Facts,
-    Interval, Latencies, LatencyMillis, LoadPlan, LoadRecord, LoadStop, Metric, Plan,
-    RequestCounts, RunRecord, ServerUse, ThreadUse, Visit, VisitPlan, VisitState, Workload,
+    Blocks, ByteCounts, Cell, ClientUse, Completions, Contender, ContenderFacts, CpuLayout, Ending,
+    Facts, Interval, Latencies, LatencyMillis, LoadPlan, LoadRecord, LoadStop, Metric, Plan,
+    RequestCounts, RunRecord, ServerUse, TcpUse, ThreadUse, Visit, VisitPlan, VisitState, Workload,
 };
 use units::{Bytes, Nanos, Share};
 
@@ -15,6 +15,8 @@ const PAGE: Bytes = Bytes(3361);
 /// Intervals of a visit; the first is before the cut.
 const INTERVALS: u64 = 9;
 const INTERVAL: Nanos = Nanos::from_millis(100);
+/// Bytes of a reply, its head included.
+const REPLY: u64 = 3500;
 /// Good replies in an interval.
 const OK: u64 = 5_000;
 /// Of them, those whose times are in the histogram: enough for p99.
@@ -140,17 +142,31 @@ pub(crate) fn load() -> LoadRecord {
     let done = OK * INTERVALS;
     let wall = Nanos(INTERVAL.0 * INTERVALS);
     let mut latencies = Latencies::default();
-    intervals.iter().for_each(|interval| latencies.service.merge(&interval.service));
+    for interval in &intervals {
+        latencies.service.merge(&interval.service);
+        latencies.response.merge(&interval.response);
+        latencies.first_byte.merge(&interval.service);
+    }
     LoadRecord {
         engine: "made up".to_owned(),
         seconds: wall.as_secs_f64(),
         requests: RequestCounts { started: done, done, ok: done, ..Default::default() },
         status: BTreeMap::from([(200, done)]),
-        bytes: ByteCounts { read: done * 3500, body: done * PAGE.0, written: done * 60 },
+        bytes: ByteCounts { read: done * REPLY, body: done * PAGE.0, written: done * 60 },
         rate_per_s: OK as f64 / INTERVAL.as_secs_f64(),
         cpu_us_per_request: Some(12.0),
         connects: u64::from(CONNECTIONS),
         service_ms: LatencyMillis::from(&latencies.service),
+        response_ms: LatencyMillis::from(&latencies.response),
+        first_byte_ms: LatencyMillis::from(&latencies.first_byte),
+        completions: completions(),
+        tcp: TcpUse {
+            connections: u64::from(CONNECTIONS),
+            looked_at: u64::from(CONNECTIONS),
+            retransmitted: 0,
+            timeouts: Some(0),
+            timeout_time: Some(Nanos::ZERO),
+        },
         client: ClientUse {
             threads: vec![ThreadUse { cpu: Nanos::ZERO, wall, pinned_to: Some(0) }],
             lag_max: Nanos::from_micros(300),
@@ -165,10 +181,21 @@ pub(crate) fn load() -> LoadRecord {
 fn interval(index: u64) -> Interval {
     let mut interval = Interval::new(Nanos(INTERVAL.0 * index), INTERVAL);
     (interval.started, interval.ok) = (OK, OK);
+    interval.bytes_read = OK * REPLY;
     for n in 0..TIMED {
-        interval.service.record(Nanos::from_micros(900 + n));
+        // Around 64 connections over 50,000 requests/s (Little's law).
+        let span = Nanos::from_micros(1230 + n);
+        interval.service.record(span);
+        interval.response.record(span);
     }
     interval
+}
+
+/// As many replies in every millisecond.
+fn completions() -> Completions {
+    let bins = INTERVALS * INTERVAL.0 / Completions::BIN.0;
+    let each = (OK * INTERVALS / bins) as u32;
+    Completions { bin: Completions::BIN, counts: vec![each; bins as usize] }
 }
 
 fn load_plan(wall: Nanos) -> LoadPlan {
