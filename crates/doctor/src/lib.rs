@@ -19,6 +19,7 @@ pub mod counters;
 mod cpus;
 mod evidence;
 mod first_part;
+pub mod manual;
 pub mod parity;
 mod single;
 #[allow(dead_code, reason = "checks that use all of it follow")]
