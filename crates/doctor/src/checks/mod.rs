@@ -13,6 +13,7 @@ mod keep_alive_not_honoured;
 mod no_steady_state;
 mod seen_otherwise;
 mod too_few_samples;
+mod truncated_latencies;
 mod two_clusters;
 mod undeclared_difference;
 mod unknown_switch;
@@ -38,6 +39,7 @@ pub const CHECKS: &[&Check] = &[
     &no_steady_state::ITEM,
     &seen_otherwise::ITEM,
     &too_few_samples::ITEM,
+    &truncated_latencies::ITEM,
     &two_clusters::ITEM,
     &undeclared_difference::ITEM,
     &unknown_switch::ITEM,
