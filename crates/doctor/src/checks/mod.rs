@@ -10,6 +10,7 @@ mod disturbed_machine;
 mod errors_as_speed;
 mod generator_limit;
 mod keep_alive_not_honoured;
+mod late_sends;
 mod no_steady_state;
 mod seen_otherwise;
 mod too_few_samples;
@@ -36,6 +37,7 @@ pub const CHECKS: &[&Check] = &[
     &errors_as_speed::ITEM,
     &generator_limit::ITEM,
     &keep_alive_not_honoured::ITEM,
+    &late_sends::ITEM,
     &no_steady_state::ITEM,
     &seen_otherwise::ITEM,
     &too_few_samples::ITEM,
