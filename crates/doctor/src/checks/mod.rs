@@ -4,6 +4,7 @@
 
 mod bodies_change_under_load;
 mod bursts_of_replies;
+mod concurrency_not_reached;
 mod cut_off_at_the_end;
 mod different_bodies;
 mod disturbed_machine;
@@ -31,6 +32,7 @@ use crate::{Evidence, Observation};
 pub const CHECKS: &[&Check] = &[
     &bodies_change_under_load::ITEM,
     &bursts_of_replies::ITEM,
+    &concurrency_not_reached::ITEM,
     &cut_off_at_the_end::ITEM,
     &different_bodies::ITEM,
     &disturbed_machine::ITEM,
