@@ -22,6 +22,7 @@ mod unknown_switch;
 mod unserved_connections;
 mod visits_too_short;
 mod warm_up_inside;
+mod wrong_reference;
 
 use record::{Question, Severity};
 
@@ -50,6 +51,7 @@ pub const CHECKS: &[&Check] = &[
     &unserved_connections::ITEM,
     &visits_too_short::ITEM,
     &warm_up_inside::ITEM,
+    &wrong_reference::ITEM,
 ];
 
 /// One artifact, and how it is detected. Its texts make the manual, the reports and `docs/artifacts`.
