@@ -7,6 +7,7 @@ mod bursts_of_replies;
 mod concurrency_not_reached;
 mod cut_off_at_the_end;
 mod different_bodies;
+mod different_work;
 mod disturbed_machine;
 mod errors_as_speed;
 mod generator_limit;
@@ -36,6 +37,7 @@ pub const CHECKS: &[&Check] = &[
     &concurrency_not_reached::ITEM,
     &cut_off_at_the_end::ITEM,
     &different_bodies::ITEM,
+    &different_work::ITEM,
     &disturbed_machine::ITEM,
     &errors_as_speed::ITEM,
     &generator_limit::ITEM,
