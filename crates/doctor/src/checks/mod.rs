@@ -4,6 +4,7 @@
 
 mod bodies_change_under_load;
 mod bursts_of_replies;
+mod coarse_clock;
 mod concurrency_not_reached;
 mod cut_off_at_the_end;
 mod different_bodies;
@@ -34,6 +35,7 @@ use crate::{Evidence, Observation};
 pub const CHECKS: &[&Check] = &[
     &bodies_change_under_load::ITEM,
     &bursts_of_replies::ITEM,
+    &coarse_clock::ITEM,
     &concurrency_not_reached::ITEM,
     &cut_off_at_the_end::ITEM,
     &different_bodies::ITEM,
