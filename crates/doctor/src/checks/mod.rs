@@ -14,6 +14,7 @@ mod errors_as_speed;
 mod generator_limit;
 mod keep_alive_not_honoured;
 mod late_sends;
+mod loopback_mtu;
 mod no_steady_state;
 mod seen_otherwise;
 mod too_few_samples;
@@ -45,6 +46,7 @@ pub const CHECKS: &[&Check] = &[
     &generator_limit::ITEM,
     &keep_alive_not_honoured::ITEM,
     &late_sends::ITEM,
+    &loopback_mtu::ITEM,
     &no_steady_state::ITEM,
     &seen_otherwise::ITEM,
     &too_few_samples::ITEM,
