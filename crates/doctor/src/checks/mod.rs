@@ -17,6 +17,7 @@ mod late_sends;
 mod loopback_mtu;
 mod no_steady_state;
 mod seen_otherwise;
+mod shared_cpus;
 mod too_few_samples;
 mod truncated_latencies;
 mod two_clusters;
@@ -49,6 +50,7 @@ pub const CHECKS: &[&Check] = &[
     &loopback_mtu::ITEM,
     &no_steady_state::ITEM,
     &seen_otherwise::ITEM,
+    &shared_cpus::ITEM,
     &too_few_samples::ITEM,
     &truncated_latencies::ITEM,
     &two_clusters::ITEM,
