@@ -20,7 +20,7 @@ pub(crate) fn sum(visit: &Visit, load: &LoadRecord) -> Option<Interval> {
     let mut sum = intervals.next()?.clone();
     for interval in intervals {
         sum.merge(interval);
-        sum.length = sum.length + interval.length;
+        sum.length += interval.length;
     }
     Some(sum)
 }
