@@ -1,12 +1,14 @@
-//! hey: its report, of 0.1. Source of the layout: its output (rakyll/hey, `requester/print.go`).
+//! hey: its report, of 0.1, and of boom, as it was called before. Owns the parts that oha has as well. Source
+//! of the layout: its output (rakyll/hey, `requester/print.go`).
 
 use std::collections::BTreeMap;
 
 use units::{Bytes, Nanos, PerSecond};
 
-use crate::layout::{Field, Layout, field, put, read};
-use crate::report::{Report, Summary};
-use crate::words::{Cursor, count};
+use crate::layout::{Field, Layout, field, label, put, read};
+use crate::numbers::{count, unit_secs};
+use crate::report::{Bin, Report, Summary};
+use crate::words::Cursor;
 use crate::{ReadError, Tool};
 
 /// The tool.
@@ -35,25 +37,44 @@ fn read_reports(text: &str) -> Result<Vec<Report>, ReadError> {
 static LAYOUT: Layout = Layout { tool: "hey", fields: FIELDS, finish };
 
 const FIELDS: &[Field] = &[
-    field("Summary:", |_, _| Some(())).opens(),
-    field("Total:", |at, to| put(&mut to.duration, seconds(at)?)).opens().signs().always(),
+    field("Summary:", label).opens(),
+    // oha's own.
+    field("Success rate:", label).opens().disowns(),
+    field("Size/sec:", label).disowns(),
+    field("Response time distribution:", label).disowns(),
+    field("Total:", |at, to| {
+        to.duration = Some(seconds(at)?);
+        put(&mut to.steps.duration, Nanos::from_secs_f64(at.step()))
+    })
+    .opens()
+    .signs()
+    .always(),
     // No mean where there was no reply: it is printed as NaN.
     field("Slowest:", |at, to| put(&mut to.times.total.max, seconds(at)?)).signs().always(),
     field("Fastest:", |at, to| put(&mut to.times.total.min, seconds(at)?)).signs().always(),
-    field("Average:", |at, to| put(&mut to.times.total.mean, seconds(at)?)),
+    field("Average:", |at, to| {
+        to.times.total.mean = Some(seconds(at)?);
+        put(&mut to.steps.time, Nanos::from_secs_f64(at.step()))
+    }),
     field("Requests/sec:", |at, to| {
-        to.rate = Some(PerSecond(at.number()?));
+        to.rate = Some(PerSecond(at.figure()?));
+        to.steps.rate = Some(PerSecond(at.step()));
         // wrk has a line like this one, and then this.
         (at.peek() != Some("Transfer/sec:")).then_some(())
     })
     .always(),
     field("Total data:", |at, to| {
         to.traffic.bodies = Some(Bytes(at.count()?));
+        to.steps.bytes = Some(Bytes(1));
         at.says("bytes")
     }),
+    field("Response time histogram:", histogram),
     field("Latency distribution:", percentiles),
     field("DNS+dialup:", |at, to| put(&mut to.times.connect, details(at)?)),
+    field("DNS-lookup:", |at, to| put(&mut to.times.lookup, details(at)?)),
+    field("req write:", |at, to| put(&mut to.times.sending, details(at)?)),
     field("resp wait:", |at, to| put(&mut to.times.waiting, details(at)?)),
+    field("resp read:", |at, to| put(&mut to.times.receiving, details(at)?)),
     field("Status code distribution:", statuses).always(),
     field("Error distribution:", errors),
 ];
@@ -67,24 +88,60 @@ fn finish(report: &mut Report) {
     }
 }
 
-fn seconds(at: &mut Cursor<'_, '_>) -> Option<Nanos> {
+/// A time in seconds; oha's may have another unit.
+pub(crate) fn seconds(at: &mut Cursor<'_, '_>) -> Option<Nanos> {
     let number = at.number()?;
-    at.says("secs")?;
-    Some(Nanos::from_secs_f64(number))
+    let unit = unit(at)?;
+    at.set_step(at.step() * unit);
+    Some(Nanos::from_secs_f64(number * unit))
+}
+
+fn unit(at: &mut Cursor<'_, '_>) -> Option<f64> {
+    let word = at.word()?.trim_end_matches([',', '.']);
+    if matches!(word, "sec" | "secs") { Some(1.0) } else { unit_secs(word) }
+}
+
+/// Rows of `0.005 [4] |■■■`, each a time, with oha its unit, and a count.
+pub(crate) fn histogram(at: &mut Cursor<'_, '_>, to: &mut Report) -> Option<()> {
+    let mut bins = Vec::new();
+    while let Some(bin) = bin(at) {
+        bins.push(bin);
+        while at.peek().is_some_and(|word| word.starts_with('■')) {
+            at.word()?;
+        }
+    }
+    if to.histogram.is_empty() {
+        to.histogram = bins;
+    }
+    Some(())
+}
+
+fn bin(at: &mut Cursor<'_, '_>) -> Option<Bin> {
+    let mut ahead = at.clone();
+    let number = ahead.number()?;
+    let scale = if ahead.peek()?.starts_with('[') { 1.0 } else { unit(&mut ahead)? };
+    let count = bracketed(ahead.word()?)?;
+    *at = ahead;
+    Some(Bin { at: Nanos::from_secs_f64(number * scale), count })
 }
 
 /// `average, fastest, slowest`.
-fn details(at: &mut Cursor<'_, '_>) -> Option<Summary> {
+pub(crate) fn details(at: &mut Cursor<'_, '_>) -> Option<Summary> {
     let (mean, min, max) = (seconds(at)?, seconds(at)?, seconds(at)?);
     Some(Summary { mean: Some(mean), min: Some(min), max: Some(max), ..Summary::default() })
 }
 
 /// `  95% in 0.0063 secs`. Where there are too few replies for a percentile hey prints one of 0 % in
 /// its place, which is none and is left out.
-fn percentiles(at: &mut Cursor<'_, '_>, to: &mut Report) -> Option<()> {
+pub(crate) fn percentiles(at: &mut Cursor<'_, '_>, to: &mut Report) -> Option<()> {
     while let Some(percent) = at.percent() {
         at.says("in")?;
-        let time = seconds(at)?;
+        // oha prints NaN of nothing.
+        let Some(time) = seconds(at) else {
+            at.word()?;
+            at.word()?;
+            continue;
+        };
         if percent > 0.0 {
             to.percentiles.push((percent, time));
         }
@@ -93,19 +150,19 @@ fn percentiles(at: &mut Cursor<'_, '_>, to: &mut Report) -> Option<()> {
 }
 
 /// `  [200]\t24091 responses`; no line where nothing was answered.
-fn statuses(at: &mut Cursor<'_, '_>, to: &mut Report) -> Option<()> {
+pub(crate) fn statuses(at: &mut Cursor<'_, '_>, to: &mut Report) -> Option<()> {
     let mut codes = BTreeMap::new();
     while let Some(code) = at.peek().and_then(bracketed) {
         at.word()?;
         codes.insert(u16::try_from(code).ok()?, at.count()?);
-        at.says("responses")?;
+        at.says("responses").or_else(|| at.says("response"))?;
     }
     to.requests.set_statuses(codes);
     Some(())
 }
 
 /// `  [10]\tGet "http://...": dial tcp ...: connect: connection refused`, one line each.
-fn errors(at: &mut Cursor<'_, '_>, to: &mut Report) -> Option<()> {
+pub(crate) fn errors(at: &mut Cursor<'_, '_>, to: &mut Report) -> Option<()> {
     while let Some(count) = at.peek().and_then(bracketed) {
         at.word()?;
         let kind = to.errors.entry(at.line()).or_default();

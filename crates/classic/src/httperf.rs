@@ -2,9 +2,10 @@
 
 use units::{Bytes, Nanos, PerSecond};
 
-use crate::layout::{Field, Layout, field, put, read};
+use crate::layout::{Field, Layout, field, put, read, traffic_rate};
+use crate::numbers::{bytes, count, millis};
 use crate::report::{Report, Summary};
-use crate::words::{Cursor, bytes, count, millis};
+use crate::words::Cursor;
 use crate::{ReadError, Tool};
 
 /// The tool.
@@ -37,7 +38,7 @@ const FIELDS: &[Field] = &[
         to.requests.started = Some(at.hash_count(1)?);
         to.requests.complete = Some(at.hash_count(2)?);
         to.duration = Some(Nanos::from_secs_f64(at.hash_number(3)?));
-        Some(())
+        put(&mut to.steps.duration, Nanos::from_secs_f64(at.step()))
     })
     .opens()
     .signs()
@@ -60,6 +61,7 @@ const FIELDS: &[Field] = &[
     .always(),
     field("Request rate:", |at, to| {
         to.rate = Some(PerSecond(at.number()?));
+        to.steps.rate = Some(PerSecond(at.step()));
         at.says("req/s")
     })
     .signs()
@@ -69,8 +71,10 @@ const FIELDS: &[Field] = &[
         at.says("transfer")?;
         to.times.waiting.mean = Some(millis(response));
         // The mean of a sum is the sum of the means.
-        to.times.total.mean = Some(millis(response + at.number()?));
-        Some(())
+        let transfer = at.number()?;
+        to.times.receiving.mean = Some(millis(transfer));
+        to.times.total.mean = Some(millis(response + transfer));
+        put(&mut to.steps.time, millis(at.step()))
     })
     .signs()
     .always(),
@@ -110,7 +114,7 @@ const FIELDS: &[Field] = &[
     .signs()
     .always(),
     field("Net I/O:", |at, to| {
-        to.traffic.rate = Some(PerSecond(at.number()? * 1024.0));
+        traffic_rate(at, to, 1024.0)?;
         at.says("KB/s")
     })
     .always(),
@@ -129,6 +133,7 @@ const FIELDS: &[Field] = &[
 fn finish(report: &mut Report) {
     if report.requests.complete == Some(0) {
         report.times.waiting.mean = None;
+        report.times.receiving.mean = None;
         report.times.total.mean = None;
     }
     if report.traffic.received == Some(Bytes(0)) && report.requests.complete != Some(0) {
@@ -169,6 +174,7 @@ fn lives(at: &mut Cursor<'_, '_>, to: &mut Report) -> Option<()> {
         max: Some(named("max")?),
         median: Some(named("median")?),
         sd: Some(named("stddev")?),
+        within_sd: None,
     };
     Some(())
 }

@@ -1,6 +1,10 @@
 //! Owns the way from a list of labels to the reports in a text. Start reading at [`read`].
 
+use units::{Nanos, PerSecond};
+
 use crate::ReadError;
+use crate::called::{self, Called};
+use crate::clean::Clean;
 use crate::report::Report;
 use crate::words::{Cursor, Word, words};
 
@@ -18,13 +22,18 @@ pub(crate) struct Layout {
 /// A label and what is read behind it.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Field {
-    /// Words; `#` is any that begins with a digit.
+    /// Words, as [`Cursor::behind`] takes them.
     label: &'static str,
+    /// The same field as another version labels it.
+    also: Option<&'static str>,
     read: fn(&mut Cursor<'_, '_>, &mut Report) -> Option<()>,
     opens: bool,
     signs: bool,
     always: bool,
     repeats: bool,
+    disowns: bool,
+    parts: bool,
+    whole: bool,
 }
 
 /// A field that may be there, once in a report.
@@ -32,7 +41,18 @@ pub(crate) const fn field(
     label: &'static str,
     read: fn(&mut Cursor<'_, '_>, &mut Report) -> Option<()>,
 ) -> Field {
-    Field { label, read, opens: false, signs: false, always: false, repeats: false }
+    Field {
+        label,
+        also: None,
+        read,
+        opens: false,
+        signs: false,
+        always: false,
+        repeats: false,
+        disowns: false,
+        parts: false,
+        whole: false,
+    }
 }
 
 impl Field {
@@ -55,6 +75,58 @@ impl Field {
     pub(crate) const fn repeats(self) -> Self {
         Self { repeats: true, ..self }
     }
+
+    /// Another version has this label instead.
+    pub(crate) const fn also(self, label: &'static str) -> Self {
+        Self { also: Some(label), ..self }
+    }
+
+    /// A report with it is another tool's, whose reports are alike.
+    pub(crate) const fn disowns(self) -> Self {
+        Self { disowns: true, ..self }
+    }
+
+    /// What follows is about a part of the load only, up to a field that opens.
+    pub(crate) const fn parts(self) -> Self {
+        Self { parts: true, ..self }
+    }
+
+    /// It is about the whole load, behind parts of it as well.
+    pub(crate) const fn whole(self) -> Self {
+        Self { whole: true, ..self }
+    }
+
+    fn cursor<'t, 'w>(&self, words: &'w [Word<'t>], at: usize) -> Option<Cursor<'t, 'w>> {
+        let also = || Cursor::behind(words, at, self.also?);
+        Cursor::behind(words, at, self.label).or_else(also)
+    }
+}
+
+/// Reads nothing: the label is all.
+pub(crate) fn label(_: &mut Cursor<'_, '_>, _: &mut Report) -> Option<()> {
+    Some(())
+}
+
+/// Reads the duration in seconds.
+pub(crate) fn duration_secs(at: &mut Cursor<'_, '_>, to: &mut Report) -> Option<()> {
+    to.duration = Some(Nanos::from_secs_f64(at.figure()?));
+    put(&mut to.steps.duration, Nanos::from_secs_f64(at.step()))
+}
+
+/// Reads the rate.
+pub(crate) fn rate(at: &mut Cursor<'_, '_>, to: &mut Report) -> Option<()> {
+    to.rate = Some(PerSecond(at.figure()?));
+    put(&mut to.steps.rate, PerSecond(at.step()))
+}
+
+/// Reads the bytes a second, in units of so many bytes.
+pub(crate) fn traffic_rate(
+    at: &mut Cursor<'_, '_>,
+    to: &mut Report,
+    unit_bytes: f64,
+) -> Option<()> {
+    to.traffic.rate = Some(PerSecond(at.figure()? * unit_bytes));
+    put(&mut to.steps.traffic_rate, PerSecond(at.step() * unit_bytes))
 }
 
 /// Puts what was read where it belongs.
@@ -68,15 +140,38 @@ pub(crate) fn nothing(_: &mut Report) {}
 
 /// All reports of these layouts in a text, in order of their places.
 pub(crate) fn read(layouts: &[&Layout], text: &str) -> Result<Vec<Report>, ReadError> {
-    let words = words(text);
+    let clean = Clean::new(text);
+    let words = words(clean.text());
+    let tool = layouts.first().map_or("", |layout| layout.tool);
     let mut found: Vec<Report> = layouts.iter().flat_map(|layout| find(layout, &words)).collect();
     found.sort_by_key(|report| report.place.start);
-    if !found.is_empty() {
-        return Ok(found);
+    if found.is_empty() {
+        let fields = layouts.iter().flat_map(|layout| layout.fields);
+        let looked_for = fields.filter(|field| field.signs).map(|field| field.label).collect();
+        return Err(ReadError::NoReport { tool, looked_for });
     }
-    let fields = layouts.iter().flat_map(|layout| layout.fields);
-    let looked_for = fields.filter(|field| field.signs).map(|field| field.label).collect();
-    Err(ReadError::NoReport { tool: layouts.first().map_or("", |layout| layout.tool), looked_for })
+    give_orders(&mut found, called::commands(&words, tool));
+    for report in &mut found {
+        report.place = clean.origin(report.place.clone());
+    }
+    Ok(found)
+}
+
+/// Gives each report the command line before it, as far as it is known which one that is.
+fn give_orders(reports: &mut [Report], commands: Vec<Called>) {
+    let mut commands = commands.into_iter().peekable();
+    for report in reports {
+        let mut before = Vec::new();
+        while let Some(called) = commands.next_if(|called| called.place.start < report.place.end) {
+            if called.place.end <= report.place.start {
+                before.push(called);
+            }
+        }
+        if let Some(called) = called::the_one(before, report) {
+            report.place.start = called.place.start;
+            called::complete(report, called.ordered);
+        }
+    }
 }
 
 /// A report that is being read, and which fields it has so far.
@@ -84,6 +179,8 @@ pub(crate) fn read(layouts: &[&Layout], text: &str) -> Result<Vec<Report>, ReadE
 struct Open {
     report: Report,
     has: Vec<bool>,
+    /// Whether what follows is about a part of the load.
+    in_part: bool,
 }
 
 /// A field that was read.
@@ -120,20 +217,24 @@ impl Layout {
     /// no half of itself: it worked on a copy.
     fn step(&self, words: &[Word], at: usize, open: Option<&Open>) -> Option<Step> {
         self.fields.iter().enumerate().find_map(|(index, field)| {
-            let mut cursor = Cursor::behind(words, at, field.label)?;
+            let mut cursor = field.cursor(words, at)?;
+            if open.is_some_and(|open| open.in_part) && !field.opens && !field.whole {
+                return None;
+            }
             let same = open.filter(|open| !self.begins_another(index, &open.has));
             let mut now = same.map_or_else(|| self.begin(words[at].place.start), Open::clone);
             (field.read)(&mut cursor, &mut now.report)?;
             let next = cursor.at();
             now.report.place.end = words[next - 1].place.end;
             now.has[index] = true;
+            now.in_part = field.parts || (now.in_part && field.whole);
             Some(Step { open: now, another: same.is_none(), next })
         })
     }
 
     fn begin(&self, start: usize) -> Open {
         let report = Report { tool: self.tool, place: start..start, ..Report::default() };
-        Open { report, has: vec![false; self.fields.len()] }
+        Open { report, has: vec![false; self.fields.len()], in_part: false }
     }
 
     fn begins_another(&self, index: usize, has: &[bool]) -> bool {
@@ -143,13 +244,17 @@ impl Layout {
         (field.opens && has_body) || (has[index] && !field.repeats)
     }
 
+    /// Whether something in it is this tool's alone, and nothing another's.
     fn is_signed(&self, has: &[bool]) -> bool {
-        self.fields.iter().zip(has).any(|(field, has)| field.signs && *has)
+        let any = |is: fn(&Field) -> bool| {
+            self.fields.iter().zip(has).any(|(field, has)| is(field) && *has)
+        };
+        any(|field| field.signs) && !any(|field| field.disowns)
     }
 
     /// The report, unless nothing in it was this tool's alone.
     fn close(&self, open: Open) -> Option<Report> {
-        let Open { mut report, has } = open;
+        let Open { mut report, has, .. } = open;
         self.is_signed(&has).then_some(())?;
         let missing = self.fields.iter().zip(&has).filter(|(field, has)| field.always && !**has);
         report.missing = missing.map(|(field, _)| field.label).collect();

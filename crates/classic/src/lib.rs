@@ -26,31 +26,43 @@
 #![warn(clippy::cast_lossless)]
 
 mod ab;
+mod called;
+mod clean;
 pub mod command;
 mod h2load;
 mod hey;
 mod http_load;
 mod httperf;
+mod json;
+mod k6;
 mod layout;
+mod numbers;
+mod oha;
 mod report;
 mod siege;
 mod weighttp;
 mod words;
 mod wrk;
+mod wrk2;
 
 use command::{Call, CommandOutcome, OwnFlag};
-pub use report::{DocumentLength, Report, Requests, Summary, Times, Traffic};
+pub use report::{
+    Bin, DocumentLength, Ordered, Rates, Report, Requests, Steps, Summary, Times, Traffic, Users,
+};
 
 /// Every tool whose reports are read.
 pub static ALL: &[&Tool] = &[
     &ab::TOOL,
     &siege::TOOL,
     &wrk::TOOL,
+    &wrk2::TOOL,
     &http_load::TOOL,
     &weighttp::TOOL,
     &h2load::TOOL,
     &hey::TOOL,
+    &oha::TOOL,
     &httperf::TOOL,
+    &k6::TOOL,
 ];
 
 /// A load tool.

@@ -32,6 +32,8 @@ pub struct Report {
     pub threads: Option<u64>,
     /// How long the load took.
     pub duration: Option<Nanos>,
+    /// What the command line before the report asked for.
+    pub ordered: Ordered,
     /// Requests by what came of them.
     pub requests: Requests,
     /// Requests a second.
@@ -42,17 +44,109 @@ pub struct Report {
     pub times: Times,
     /// Percentiles of [`Times::total`], each (percent, time), ascending.
     pub percentiles: Vec<(f64, Nanos)>,
+    /// Histogram of [`Times::total`] (hey, oha, wrk2), by ascending time.
+    pub histogram: Vec<Bin>,
+    /// Requests a second of each thread (wrk, wrk2: sampled) or of each connection (h2load).
+    pub rates: Rates,
+    /// Users that a script plays, and how often (k6).
+    pub users: Users,
     /// ab's "Time per request (mean)": concurrency x duration / complete. Not a mean of measured
     /// times, which is [`Times::total`].
     pub time_per_request: Option<Nanos>,
     /// Errors by the tool's own word for their kind.
     pub errors: BTreeMap<String, u64>,
-    /// Share of requests that succeeded (siege).
+    /// Share of requests that succeeded (siege, oha; k6: of those that did not fail).
     pub availability: Option<Share>,
     /// CPU time that the tool says it used itself (httperf).
     pub own_cpu: Option<Nanos>,
     /// Whether the tool gave up before its end.
     pub aborted: bool,
+    /// How exactly the figures are printed.
+    pub steps: Steps,
+}
+
+/// One unit of the last digit that a figure is printed with. The figure is off by up to half of it, or by all
+/// of it where the tool cuts off; `None` where the figure is not printed.
+#[derive(Debug, Default, Clone, Copy, PartialEq)]
+pub struct Steps {
+    /// Of [`Report::duration`].
+    pub duration: Option<Nanos>,
+    /// Of [`Report::rate`].
+    pub rate: Option<PerSecond>,
+    /// Of [`Traffic::rate`].
+    pub traffic_rate: Option<PerSecond>,
+    /// Of the bytes: [`Traffic::received`] and [`Traffic::bodies`].
+    pub bytes: Option<Bytes>,
+    /// Of the mean of [`Times::total`].
+    pub time: Option<Nanos>,
+    /// Of [`Report::time_per_request`].
+    pub time_per_request: Option<Nanos>,
+    /// Of [`Report::concurrency_mean`].
+    pub concurrency_mean: Option<f64>,
+}
+
+/// What a command line asked for, as far as it says. What the tool printed of it lies in the report itself.
+#[derive(Debug, Default, Clone, PartialEq)]
+pub struct Ordered {
+    /// The command line.
+    pub command: Option<String>,
+    /// Requests in all.
+    pub requests: Option<u64>,
+    /// Connections at once, or users.
+    pub concurrency: Option<u64>,
+    /// Threads.
+    pub threads: Option<u64>,
+    /// How long to ask.
+    pub duration: Option<Nanos>,
+    /// Requests a second in all (wrk2, oha, http_load).
+    pub rate: Option<PerSecond>,
+    /// Whether connections are kept.
+    pub keep_alive: Option<bool>,
+    /// What to ask for.
+    pub url: Option<String>,
+}
+
+/// A bin of a histogram.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Bin {
+    /// The time that the tool prints for it: its upper end (hey, wrk2, oha of 0.5 and later).
+    pub at: Nanos,
+    /// Requests in it.
+    pub count: u64,
+}
+
+/// Rates of threads or connections.
+#[derive(Debug, Default, Clone, Copy, PartialEq)]
+pub struct Rates {
+    /// Arithmetic mean.
+    pub mean: Option<PerSecond>,
+    /// Standard deviation.
+    pub sd: Option<PerSecond>,
+    /// Smallest (h2load).
+    pub min: Option<PerSecond>,
+    /// Largest.
+    pub max: Option<PerSecond>,
+    /// Share within one standard deviation of the mean.
+    pub within_sd: Option<Share>,
+}
+
+/// Users that a script plays.
+#[derive(Debug, Default, Clone, PartialEq)]
+pub struct Users {
+    /// Fewest at once.
+    pub min: Option<u64>,
+    /// Most at once.
+    pub max: Option<u64>,
+    /// Made ready: those that the load may have at most.
+    pub allocated: Option<u64>,
+    /// Rounds of the script that ended.
+    pub iterations: Option<u64>,
+    /// Rounds that the end of the load cut off.
+    pub interrupted: Option<u64>,
+    /// Rounds a second.
+    pub rate: Option<PerSecond>,
+    /// How long a round took, with its waiting.
+    pub times: Summary,
 }
 
 /// Length of the document that is asked for.
@@ -75,6 +169,8 @@ pub struct Requests {
     pub succeeded: Option<u64>,
     /// Ended badly.
     pub failed: Option<u64>,
+    /// Cut off by the end of the load, and in no other count (oha).
+    pub unfinished: Option<u64>,
     /// Replies with a bad status: ab, http_load, weighttp, h2load, hey, httperf: not 2xx; wrk: 400
     /// and above.
     pub non_2xx: Option<u64>,
@@ -119,15 +215,35 @@ pub struct Traffic {
     pub sent: Option<Bytes>,
     /// Bytes received a second.
     pub rate: Option<PerSecond>,
+    /// Bytes that the tool's unit has, where it prints the rate in one: 1000 or 1024.
+    pub rate_unit: Option<Bytes>,
+}
+
+impl Traffic {
+    /// Heads received: as printed, or what is received and not bodies.
+    pub fn heads_or_rest(&self) -> Option<Bytes> {
+        let rest = || Some(Bytes(self.received?.0.checked_sub(self.bodies?.0)?));
+        self.heads.or_else(rest)
+    }
 }
 
 /// Times of requests by phase.
-#[derive(Debug, Default, Clone, PartialEq, Eq)]
+#[derive(Debug, Default, Clone, PartialEq)]
 pub struct Times {
+    /// Looking up the host's name (hey, oha).
+    pub lookup: Summary,
+    /// Waiting for a free connection (k6).
+    pub blocked: Summary,
     /// Until the connection stands.
     pub connect: Summary,
-    /// Until the first byte of the reply: from the request (ab, http_load, hey, httperf, weighttp),
-    /// or from the start of the connection (h2load).
+    /// Handshake of TLS (k6).
+    pub tls: Summary,
+    /// Sending the request (hey, k6).
+    pub sending: Summary,
+    /// From the first byte of the reply to its last (hey, k6; httperf: its mean).
+    pub receiving: Summary,
+    /// Until the first byte of the reply: from the request (ab, http_load, hey, httperf, k6, oha,
+    /// weighttp), or from the start of the connection (h2load).
     pub waiting: Summary,
     /// From the connection to the end of the reply (ab).
     pub processing: Summary,
@@ -138,7 +254,7 @@ pub struct Times {
 }
 
 /// What a tool tells of a distribution.
-#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Default, Clone, Copy, PartialEq)]
 pub struct Summary {
     /// Arithmetic mean.
     pub mean: Option<Nanos>,
@@ -150,6 +266,8 @@ pub struct Summary {
     pub min: Option<Nanos>,
     /// Largest.
     pub max: Option<Nanos>,
+    /// Share within one standard deviation of the mean (wrk, h2load).
+    pub within_sd: Option<Share>,
 }
 
 impl Report {

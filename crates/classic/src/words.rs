@@ -1,10 +1,12 @@
 //! Owns the view of a text as words with their places, and the reading of quantities from them. What wraps,
-//! indents, quotes, colours or marks up a report changes the space between its words only, so it is the
-//! space that is not looked at. Start reading at [`words`] and [`Cursor`].
+//! indents, quotes, numbers or marks up a report changes the space between its words only, so it is the space
+//! that is not looked at. Start reading at [`words`] and [`Cursor`].
 
 use std::ops::Range;
 
 use units::{Bytes, Nanos};
+
+use crate::numbers::{self, Comma, Reading, bytes, count, figure, with_unit};
 
 /// A word of a text.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -14,60 +16,119 @@ pub(crate) struct Word<'t> {
     pub(crate) place: Range<usize>,
     /// Whether it is the first of its line, marks of quotation aside.
     pub(crate) starts_line: bool,
+    /// Whether a bar stands before it: of a table, or of a pipe.
+    pub(crate) after_bar: bool,
 }
 
-/// Longest tag of HTML that is taken for one; what is longer is words.
-const TAG_BYTES_MAX: usize = 400;
+/// Lines without a number that may stand between numbered ones: they were wrapped.
+const UNNUMBERED_LINES_MAX: usize = 3;
+/// Numbers in a row from which they are those of lines.
+const NUMBERED_LINES_MIN: usize = 3;
+/// How far around an ambiguous number the others tell what its comma is.
+const COMMA_WORDS: usize = 100;
 
-/// The words of a text. Between words lie white space, escape sequences of terminals, tags and
-/// spaces of HTML, and the braces of JSON, whose names and values are words even where no space is
-/// between them. Marks of quotation at the start of a line are left out.
+/// The words of a clean text. Between words lie white space, bars of tables, and the braces of JSON, whose
+/// names and values are words even where no space is between them. Marks of quotation, of lists and numbers of
+/// lines at the start of a line are left out.
 pub(crate) fn words(text: &str) -> Vec<Word<'_>> {
     let mut found: Vec<Word> = Vec::new();
-    let (mut at, mut starts_line) = (0, true);
+    let mut numbers = line_numbers(text).into_iter().peekable();
+    let (mut at, mut starts_line, mut after_bar) = (0, true, false);
     while at < text.len() {
         let rest = &text[at..];
-        let gap = gap(rest);
+        let gap = gap(rest) + if starts_line { quotation(&rest[gap(rest)..]) } else { 0 };
         if gap > 0 {
-            starts_line |= rest[..gap].contains('\n');
+            starts_line |= rest[..gap].contains(['\n', '\r']);
+            after_bar |= rest[..gap].contains('|');
             at += gap;
             continue;
         }
-        let word = &rest[..word_len(rest)];
-        let is_mark = starts_line && matches!(word, ">" | ">>" | ">>>" | "|" | "#" | "//");
-        if !is_mark {
-            found.push(Word { text: word, place: at..at + word.len(), starts_line });
-            starts_line = false;
+        while numbers.next_if(|number| number.end <= at).is_some() {}
+        if let Some(number) = numbers.next_if(|number| number.start == at) {
+            at = number.end;
+            continue;
         }
-        at += word.len();
+        let length = word_len(rest);
+        let word = bare_of_marks(&rest[..length]);
+        let is_mark = starts_line && matches!(word, "-" | "*" | "+" | "•" | "·" | "‣" | "◦" | "▪");
+        if !word.is_empty() && !is_mark {
+            let start = at + rest[..length].find(word).unwrap_or(0);
+            let place = start..start + word.len();
+            found.push(Word { text: word, place, starts_line, after_bar });
+            (starts_line, after_bar) = (false, false);
+        }
+        at += length;
     }
     found
 }
 
 /// Bytes at the start of a text that are no part of a word.
 fn gap(text: &str) -> usize {
-    let first = text.chars().next().unwrap_or(' ');
-    match first {
-        first if first.is_whitespace() || first == '{' || first == '}' => first.len_utf8(),
-        '\u{1b}' => escape(text),
-        '<' => tag(text),
-        '&' if text.starts_with("&nbsp;") => "&nbsp;".len(),
-        _ => 0,
+    let between = |c: char| c.is_whitespace() || "{}|│┃║".contains(c);
+    text.find(|c: char| !between(c)).unwrap_or(text.len())
+}
+
+/// Bytes of marks of quotation and comment at the start of a line.
+fn quotation(line: &str) -> usize {
+    let quoted = line.bytes().take_while(|byte| *byte == b'>').count();
+    if quoted > 0 {
+        return quoted;
     }
+    let hashes = line.bytes().take_while(|byte| *byte == b'#').count();
+    let mark = if line.starts_with("//") { 2 } else { hashes };
+    let alone = line[mark..].chars().next().is_none_or(char::is_whitespace);
+    if alone { mark } else { 0 }
 }
 
-/// Length of an escape sequence that sets colours (ECMA-48, CSI to its final byte).
-fn escape(text: &str) -> usize {
-    let Some(rest) = text.strip_prefix("\u{1b}[") else { return 1 };
-    let parameters = rest.bytes().take_while(|byte| (0x20..0x40).contains(byte)).count();
-    let ends = rest.as_bytes().get(parameters).is_some_and(|byte| (0x40..0x7f).contains(byte));
-    2 + parameters + usize::from(ends)
+/// A word without the marks that make it bold, or code.
+fn bare_of_marks(word: &str) -> &str {
+    if word == "**" || word == "*" {
+        return word;
+    }
+    let word = word.trim_matches(['`', '*']);
+    let bold = word.strip_prefix("__").and_then(|word| word.strip_suffix("__"));
+    bold.unwrap_or(word)
 }
 
-fn tag(text: &str) -> usize {
-    let named = text[1..].starts_with(|c: char| c == '/' || c.is_ascii_alphabetic());
-    let end = text.bytes().take(TAG_BYTES_MAX).position(|byte| byte == b'>');
-    end.filter(|_| named).map_or(0, |end| end + 1)
+/// The numbers of lines that someone printed before them: each one more than the last.
+fn line_numbers(text: &str) -> Vec<Range<usize>> {
+    let mut found = Vec::new();
+    let mut row: Vec<(u64, Range<usize>)> = Vec::new();
+    let (mut at, mut unnumbered) = (0, 0);
+    let mut keep = |row: &mut Vec<(u64, Range<usize>)>| {
+        let places = row.drain(..).map(|(_, place)| place);
+        let places: Vec<_> = places.collect();
+        if places.len() >= NUMBERED_LINES_MIN {
+            found.extend(places);
+        }
+    };
+    for line in text.split_inclusive('\n') {
+        if let Some((number, place)) = line_number(line) {
+            if row.last().is_some_and(|(last, _)| Some(number) != last.checked_add(1)) {
+                keep(&mut row);
+            }
+            row.push((number, at + place.start..at + place.end));
+            unnumbered = 0;
+        } else {
+            unnumbered += 1;
+            if unnumbered > UNNUMBERED_LINES_MAX {
+                keep(&mut row);
+            }
+        }
+        at += line.len();
+    }
+    keep(&mut row);
+    found
+}
+
+fn line_number(line: &str) -> Option<(u64, Range<usize>)> {
+    let start = line.find(|c: char| !c.is_whitespace() && !">|│".contains(c))?;
+    let digits = line[start..].bytes().take_while(u8::is_ascii_digit).count();
+    let number = line.get(start..start + digits)?.parse().ok()?;
+    let mark = line[start + digits..].starts_with([':', '.', ')', ']']);
+    let end = start + digits + usize::from(mark);
+    let alone = line[end..].chars().next().is_none_or(|c| c.is_whitespace() || "|│".contains(c));
+    alone.then_some((number, start..end))
 }
 
 /// Bytes to the end of the word that a text starts with; at least one character.
@@ -76,15 +137,18 @@ fn word_len(text: &str) -> usize {
         let before = &text[..at];
         let ends_name = before.len() > 2 && before.starts_with('"') && before.ends_with("\":");
         let starts_name = before.ends_with(',') && c == '"';
-        if ends_name
-            || starts_name
-            || (matches!(c, '\u{1b}' | '<' | '&') || c.is_whitespace() || c == '{' || c == '}')
-                && gap(&text[at..]) > 0
-        {
+        if ends_name || starts_name || gap(&text[at..at + c.len_utf8()]) > 0 {
             return at;
         }
     }
     text.len()
+}
+
+/// Whether a number may have decimals.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Decimals {
+    None,
+    Allowed,
 }
 
 /// A place between words, from which quantities are read. Every reading either takes what it wants
@@ -93,24 +157,36 @@ fn word_len(text: &str) -> usize {
 pub(crate) struct Cursor<'t, 'w> {
     words: &'w [Word<'t>],
     at: usize,
-    /// The words of the label that `#` stood for.
-    numbers: Vec<&'t str>,
+    /// Indices of the words of the label that `#` stood for.
+    hashes: Vec<usize>,
+    /// One unit of the last digit of the number that was read last, in the unit that it was read in.
+    step: f64,
 }
 
 impl<'t, 'w> Cursor<'t, 'w> {
-    /// Behind a label, where it stands at `at`.
+    /// Behind a label, where it stands at `at`. In a label `#` is any word that begins with a digit, and a word
+    /// that ends with `..:` has any number of points there, perhaps none.
     pub(crate) fn behind(words: &'w [Word<'t>], at: usize, label: &str) -> Option<Self> {
-        let mut cursor = Self { words, at, numbers: Vec::new() };
+        let mut cursor = Self { words, at, hashes: Vec::new(), step: 0.0 };
         for wanted in label.split(' ') {
+            let index = cursor.at;
             let word = cursor.word()?;
-            if wanted == "#" {
-                word.trim_start_matches('(')
-                    .starts_with(|c: char| c.is_ascii_digit())
-                    .then_some(())?;
-                cursor.numbers.push(word);
-            } else if word != wanted {
-                return None;
+            if wanted == "-" && word != wanted {
+                // At the start of a line it was taken for the mark of a list.
+                cursor.at = index;
+                continue;
             }
+            let fits = match wanted.strip_suffix("..:") {
+                Some(name) => {
+                    word.strip_suffix(':').is_some_and(|word| word.trim_end_matches('.') == name)
+                }
+                None if wanted == "#" => {
+                    cursor.hashes.push(index);
+                    word.trim_start_matches('(').starts_with(|c: char| c.is_ascii_digit())
+                }
+                None => word == wanted,
+            };
+            fits.then_some(())?;
         }
         Some(cursor)
     }
@@ -132,6 +208,11 @@ impl<'t, 'w> Cursor<'t, 'w> {
         Some(self.words.get(self.at)?.text)
     }
 
+    /// The next word, if it stands on the same line as the one before.
+    fn peek_on_line(&self) -> Option<&'t str> {
+        self.words.get(self.at).filter(|word| !word.starts_line).map(|word| word.text)
+    }
+
     /// The words up to the end of the line, joined by single spaces.
     pub(crate) fn line(&mut self) -> String {
         let rest = &self.words[self.at.min(self.words.len())..];
@@ -145,7 +226,8 @@ impl<'t, 'w> Cursor<'t, 'w> {
     pub(crate) fn says(&mut self, text: &str) -> Option<()> {
         let mut ahead = self.clone();
         for wanted in text.split(' ') {
-            (ahead.word()?.trim_end_matches([',', ';']) == wanted).then_some(())?;
+            let word = ahead.word()?;
+            (word == wanted || word.trim_end_matches([',', ';', '.']) == wanted).then_some(())?;
         }
         self.at = ahead.at;
         Some(())
@@ -153,43 +235,80 @@ impl<'t, 'w> Cursor<'t, 'w> {
 
     /// A number without fraction.
     pub(crate) fn count(&mut self) -> Option<u64> {
-        let count = count(self.peek()?)?;
-        self.at += 1;
-        Some(count)
+        let first = self.word_of(|word| count(word).is_some())?;
+        let (grouped, words) = self.with_groups(first, Decimals::None);
+        self.at += words;
+        self.step = 1.0;
+        count(&grouped)
     }
 
     /// A number.
     pub(crate) fn number(&mut self) -> Option<f64> {
-        let number = number(self.peek()?)?;
-        self.at += 1;
-        Some(number)
+        let reading = figure(self.peek()?)?;
+        self.settle(reading, self.at).inspect(|_| self.at += 1)
+    }
+
+    /// A number with a unit right behind it.
+    pub(crate) fn number_before(&mut self, unit: &str) -> Option<f64> {
+        let (reading, _) = with_unit(self.peek()?).filter(|(_, printed)| *printed == unit)?;
+        self.settle(reading, self.at).inspect(|_| self.at += 1)
+    }
+
+    /// A number that stands alone before its unit, so that spaces may stand between groups of its digits.
+    pub(crate) fn figure(&mut self) -> Option<f64> {
+        let first = self.peek()?;
+        figure(first)?;
+        let behind = Self { at: self.at + 1, ..self.clone() };
+        let (grouped, words) = behind.with_groups(first, Decimals::Allowed);
+        let reading = figure(&grouped)?;
+        self.settle(reading, self.at).inspect(|_| self.at += 1 + words)
     }
 
     /// A time with its unit, as "1.5ms".
     pub(crate) fn span(&mut self) -> Option<Nanos> {
-        let span = span(self.peek()?)?;
+        let span = self.span_of(self.at)?;
         self.at += 1;
         Some(span)
     }
 
-    /// A size with its unit, as "1.5MB", in powers of 1024.
-    pub(crate) fn size(&mut self) -> Option<Bytes> {
-        let size = size(self.peek()?)?;
+    /// A name and a time, as "avg=1.5ms".
+    pub(crate) fn named_span(&mut self) -> Option<(&'t str, Nanos)> {
+        let (name, time) = self.peek()?.split_once('=')?;
+        let span = numbers::span(time, self.comma(self.at))?;
+        self.step = span.step;
         self.at += 1;
-        Some(size)
+        Some((name, Nanos::from_secs_f64(span.value)))
+    }
+
+    /// A size with its unit, as "1.5MB"; the unit may be the next word.
+    pub(crate) fn size(&mut self) -> Option<Bytes> {
+        let word = self.peek()?;
+        let comma = self.comma(self.at);
+        let mut words = 1;
+        let mut size = numbers::size(word, comma);
+        if size.is_none() {
+            let unit = self.words.get(self.at + 1)?.text;
+            size = numbers::size(&format!("{word}{}", unit.trim_end_matches([',', ';'])), comma);
+            words = 2;
+        }
+        let size = size?;
+        self.at += words;
+        self.step = size.step;
+        Some(bytes(size.value))
     }
 
     /// A percentage, as "50%" or "99.9%:".
     pub(crate) fn percent(&mut self) -> Option<f64> {
         let word = self.peek()?.trim_end_matches([',', ':']).strip_suffix('%')?;
-        let percent = number(word.trim_end_matches('%')).filter(|percent| *percent <= 100.0)?;
+        let reading = figure(word.trim_end_matches('%'))?;
+        let percent = self.settle(reading, self.at).filter(|percent| *percent <= 100.0)?;
         self.at += 1;
         Some(percent)
     }
 
     /// What the n-th `#` of the label stood for.
     pub(crate) fn hash(&self, n: usize) -> Option<&'t str> {
-        self.numbers.get(n).copied()
+        Some(self.words.get(*self.hashes.get(n)?)?.text)
     }
 
     /// The n-th `#` of the label as a number without fraction.
@@ -198,78 +317,122 @@ impl<'t, 'w> Cursor<'t, 'w> {
     }
 
     /// The n-th `#` of the label as a number.
-    pub(crate) fn hash_number(&self, n: usize) -> Option<f64> {
-        number(self.hash(n)?)
+    pub(crate) fn hash_number(&mut self, n: usize) -> Option<f64> {
+        let reading = figure(self.hash(n)?)?;
+        self.settle(reading, *self.hashes.get(n)?)
     }
-}
 
-fn bare(word: &str) -> &str {
-    word.trim_start_matches(['(', '[', '"']).trim_end_matches([',', ';', ')', ']', '"'])
-}
+    /// The n-th `#` of the label as a time with its unit.
+    pub(crate) fn hash_span(&mut self, n: usize) -> Option<Nanos> {
+        self.span_of(*self.hashes.get(n)?)
+    }
 
-/// A count; what stands around it in print is left away.
-pub(crate) fn count(word: &str) -> Option<u64> {
-    let word = bare(word);
-    word.starts_with(|c: char| c.is_ascii_digit()).then(|| word.parse().ok())?
-}
+    /// The n-th `#` of the label as a size with its unit.
+    pub(crate) fn hash_size(&mut self, n: usize) -> Option<Bytes> {
+        let index = *self.hashes.get(n)?;
+        let size = numbers::size(self.hash(n)?, self.comma(index))?;
+        self.step = size.step;
+        Some(bytes(size.value))
+    }
 
-/// A number that is finite and not negative; what stands around it in print is left away. NaN, which
-/// some tools print of nothing, is none.
-pub(crate) fn number(word: &str) -> Option<f64> {
-    let word = bare(word);
-    let digit = word.starts_with(|c: char| c.is_ascii_digit());
-    digit.then(|| word.parse().ok())?.filter(|number: &f64| number.is_finite())
-}
+    /// One unit of the last digit of the number that was read last.
+    pub(crate) fn step(&self) -> f64 {
+        self.step
+    }
 
-/// A time with its unit.
-pub(crate) fn span(word: &str) -> Option<Nanos> {
-    let (number, unit) = split(bare(word))?;
-    let secs = match unit {
-        "us" => number * 1e-6,
-        "ms" => number * 1e-3,
-        "s" => number,
-        "m" => number * 60.0,
-        "h" => number * 3600.0,
-        _ => return None,
-    };
-    Some(Nanos::from_secs_f64(secs))
-}
+    /// Remembers a step that was read before others.
+    pub(crate) fn set_step(&mut self, step: f64) {
+        self.step = step;
+    }
 
-/// A size with its unit, in powers of 1024.
-pub(crate) fn size(word: &str) -> Option<Bytes> {
-    let (number, unit) = split(bare(word).trim_end_matches("/s"))?;
-    let scale: f64 = match unit {
-        "B" => 1.0,
-        "KB" => 1024.0,
-        "MB" => 1_048_576.0,
-        "GB" => 1_073_741_824.0,
-        "TB" => 1_099_511_627_776.0,
-        _ => return None,
-    };
-    Some(bytes(number * scale))
-}
+    fn word_of(&mut self, fits: impl Fn(&str) -> bool) -> Option<&'t str> {
+        let word = self.peek().filter(|word| fits(word))?;
+        self.at += 1;
+        Some(word)
+    }
 
-/// Bytes from a number that was printed rounded.
-pub(crate) fn bytes(number: f64) -> Bytes {
-    Bytes(number.round() as u64)
-}
+    fn span_of(&mut self, index: usize) -> Option<Nanos> {
+        let span = numbers::span(self.words.get(index)?.text, self.comma(index))?;
+        self.step = span.step;
+        Some(Nanos::from_secs_f64(span.value))
+    }
 
-/// Milliseconds as they were printed.
-pub(crate) fn millis(number: f64) -> Nanos {
-    Nanos::from_secs_f64(number / 1e3)
-}
+    fn settle(&mut self, reading: Reading, index: usize) -> Option<f64> {
+        let figure = match reading {
+            Reading::Sure(figure) => figure,
+            Reading::Either { .. } => reading.settle(self.comma(index))?,
+        };
+        self.step = figure.step;
+        Some(figure.value)
+    }
 
-fn split(word: &str) -> Option<(f64, &str)> {
-    let end = word.find(|c: char| !c.is_ascii_digit() && c != '.')?;
-    Some((number(&word[..end])?, &word[end..]))
+    /// A number of one to three digits with the groups of three that follow on its line, and how many these are.
+    fn with_groups(&self, first: &str, decimals: Decimals) -> (String, usize) {
+        let alone = (String::from(first), 0);
+        let begins = (1..=3).contains(&first.len())
+            && first.bytes().all(|byte| byte.is_ascii_digit())
+            && !first.starts_with('0');
+        if !begins {
+            return alone;
+        }
+        let (mut grouped, mut ahead) = (String::from(first), self.clone());
+        while let Some(word) = ahead.peek_on_line() {
+            let group = numbers::bare(word);
+            let (digits, rest) = group.split_at(group.find(['.', ',']).unwrap_or(group.len()));
+            let all_digits = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
+            let ends = !rest.is_empty();
+            let fits = !ends || (decimals == Decimals::Allowed && all_digits(&rest[1..]));
+            if digits.len() != 3 || !all_digits(digits) || !fits {
+                break;
+            }
+            grouped.push_str(digits);
+            ahead.at += 1;
+            if ends {
+                // The space groups, so this is no mark of groups.
+                grouped.push_str(&rest.replace(',', "."));
+                break;
+            }
+        }
+        (grouped, ahead.at - self.at)
+    }
+
+    /// What the commas of the numbers around a word are.
+    fn comma(&self, index: usize) -> Comma {
+        let asked =
+            self.words.get(index).is_some_and(|word| numbers::bare(word.text).contains(','));
+        if !asked {
+            return Comma::Unknown;
+        }
+        let start = index.saturating_sub(COMMA_WORDS);
+        let around = &self.words[start..(index + COMMA_WORDS).min(self.words.len())];
+        let (mut decimals, mut groups) = (false, false);
+        for word in around.iter().filter(|word| word.text.contains(',')) {
+            let Some((Reading::Sure(_), _)) = with_unit(word.text) else { continue };
+            let number = numbers::bare(word.text);
+            let point = number.rfind('.');
+            match number.rfind(',') {
+                Some(comma) if number.matches(',').count() > 1 || point > Some(comma) => {
+                    groups = true
+                }
+                Some(_) => decimals = true,
+                None => {}
+            }
+        }
+        match (decimals, groups) {
+            (true, false) => Comma::BeforeDecimals,
+            (false, true) => Comma::BetweenGroups,
+            _ => Comma::Unknown,
+        }
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::clean::Clean;
 
-    fn texts(text: &str) -> Vec<&str> {
-        words(text).into_iter().map(|word| word.text).collect()
+    fn texts(text: &str) -> Vec<String> {
+        words(Clean::new(text).text()).into_iter().map(|word| word.text.to_owned()).collect()
     }
 
     #[test]
@@ -278,12 +441,19 @@ mod tests {
             "Failed requests: 7",
             "> Failed\n> requests:\t7",
             "\u{1b}[1;31mFailed\u{1b}[0m requests: 7",
+            ">Failed requests:\n>> 7",
+            "| Failed requests: | 7 |",
+            "- Failed requests:\u{a0}\u{a0}7",
+            "```\nFailed requests: `7`\n```",
+            "12: Failed\n13: requests:\n14: 7",
+            "&gt; **Failed requests:** 7",
         ] {
             assert_eq!(texts(text), ["Failed", "requests:", "7"], "{text:?}");
         }
         let html = "<tr ><th colspan=2 bgcolor=white>Failed requests:</th><td>7</td></tr>&nbsp;";
         assert_eq!(texts(html), ["Failed", "requests:", "7"]);
         assert_eq!(texts("<=11 <5 a<b"), ["<=11", "<5", "a<b"]);
+        assert_eq!(texts("** SIEGE 4.0.7"), ["**", "SIEGE", "4.0.7"]);
     }
 
     #[test]
@@ -295,26 +465,34 @@ mod tests {
 
     #[test]
     fn places_are_those_of_the_text() {
-        let text = "  ä\u{1b}[0m <b>wort</b>";
+        let text = "  ä  **wort** | `x`";
         for word in words(text) {
             assert_eq!(&text[word.place.clone()], word.text);
         }
     }
 
+    /// Reads behind a word.
+    fn behind<T>(text: &str, read: impl Fn(&mut Cursor<'_, '_>) -> Option<T>) -> Option<T> {
+        let words = words(text);
+        read(&mut Cursor::behind(&words, 0, "x")?)
+    }
+
     #[test]
-    fn quantities_of_each_tool_are_read() {
-        assert_eq!(
-            (count("(283),"), count("28.3"), count("-1"), count("")),
-            (Some(283), None, None, None)
-        );
-        assert_eq!((number("1.36e+08"), number("-nan"), number("NaN")), (Some(1.36e8), None, None));
-        assert_eq!(
-            (span("1.06ms"), span("17us,"), span("2.00m")),
-            (Some(Nanos(1_060_000)), Some(Nanos(17_000)), Some(Nanos::from_secs(120)))
-        );
-        assert_eq!(
-            (size("1.50KB"), size("269.46MB/s"), size("7")),
-            (Some(Bytes(1536)), Some(Bytes(282_549_289)), None)
-        );
+    fn groups_of_digits_may_stand_apart() {
+        assert_eq!(behind("x 7 307 256 bytes", |at| at.count()), Some(7_307_256));
+        assert_eq!(behind("x 0 100 200", |at| at.count()), Some(0));
+        assert_eq!(behind("x 12\n345", |at| at.count()), Some(12));
+        assert_eq!(behind("x 27 813,70 [#/sec]", |at| at.figure()), Some(27813.7));
+        assert_eq!(behind("x 2 100 3", |at| at.number()), Some(2.0));
+        assert_eq!(behind("x 100 999.87/s", |at| at.count()), Some(100));
+        assert_eq!(behind("x 100 999.87", |at| at.count()), Some(100));
+    }
+
+    #[test]
+    fn the_numbers_around_tell_what_a_comma_is() {
+        assert_eq!(behind("x 1,234 y 12,5", |at| at.number()), Some(1.234));
+        assert_eq!(behind("x 1,234 y 1,000,000", |at| at.number()), Some(1234.0));
+        assert_eq!(behind("x 1,234 y 12.5", |at| at.number()), None);
+        assert_eq!(behind("x 1,234 y 1,000.5 12,5", |at| at.number()), None);
     }
 }

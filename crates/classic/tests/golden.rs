@@ -1,7 +1,7 @@
 //! Reports as the tools printed them, read: figures against those that stand in the text. How each
 //! was made stands at its head, which is also prose that a reader has to pass over.
 
-use joust_classic::{DocumentLength, ReadError, Report, named, read_any};
+use joust_classic::{Bin, DocumentLength, ReadError, Report, named, read_any};
 use units::{Bytes, Nanos, PerSecond, Share};
 
 mod support;
@@ -203,6 +203,133 @@ fn weighttp_is_read_in_both_its_lives() {
     let total = newer.times.total;
     assert_eq!((total.mean, total.sd, total.min), (millis(0.34), millis(0.095), millis(0.07)));
     assert_eq!((newer.percentile(99.0), newer.percentile(100.0)), (millis(0.74), millis(2.2)));
+}
+
+#[test]
+fn ab_of_apache_1_3_is_read() {
+    let report = one("ab-apache13");
+    assert_eq!(report.version.as_deref(), Some("1.3d"));
+    assert_eq!((report.duration, report.time_per_request), (millis(2345.0), millis(23.45)));
+    assert_eq!(report.steps.duration, millis(1.0));
+    // Its Kbytes have 1000 bytes.
+    assert_eq!(report.traffic.rate_unit, Some(Bytes(1000)));
+    assert!((report.traffic.rate.unwrap().0 - 1_855_010.0).abs() < 1e-6);
+    assert_eq!(report.traffic.heads_or_rest(), Some(Bytes(254_000)));
+    assert_eq!(
+        (report.times.waiting.mean, report.times.processing.sd),
+        (millis(20.0), millis(8.2))
+    );
+    assert_eq!((report.percentile(100.0), report.errors["Broken pipe"]), (millis(90.0), 0));
+    let ordered = &report.ordered;
+    assert_eq!((ordered.requests, ordered.keep_alive), (Some(1000), Some(false)));
+    let oldest = one("ab-oldest");
+    assert_eq!((oldest.requests.failed, oldest.requests.kept_alive), (Some(3), Some(480)));
+    assert_eq!((oldest.errors["Length"], oldest.rate), (3, Some(PerSecond(200.0))));
+    let total = oldest.times.total;
+    assert_eq!((total.min, total.mean, total.max), (millis(11.0), millis(49.0), millis(212.0)));
+    assert_eq!((total.sd, oldest.times.waiting.mean), (None, None));
+    assert_eq!(oldest.traffic.rate_unit, Some(Bytes(1000)));
+}
+
+#[test]
+fn siege_2_6_counts_bytes() {
+    let report = one("siege-2.6");
+    assert_eq!((report.version.as_deref(), report.concurrency), (Some("2.60"), Some(10)));
+    assert_eq!(
+        (report.traffic.bodies, report.traffic.rate),
+        (Some(Bytes(425_000)), Some(PerSecond(34000.0)))
+    );
+    assert_eq!((report.times.total.max, report.ordered.requests), (millis(1730.0), Some(250)));
+}
+
+#[test]
+fn wrk2_tells_its_whole_distribution() {
+    let report = one("wrk2-spectrum");
+    let total = report.times.total;
+    assert_eq!((total.mean, total.sd, total.max), (millis(6.602), millis(1.919), millis(12.5)));
+    assert_eq!((report.percentile(50.0), report.percentiles.len()), (millis(6.67), 8));
+    let counts: Vec<u64> = report.histogram.iter().map(|bin| bin.count).collect();
+    assert_eq!(counts, [1, 3950, 15832, 15787, 3930]);
+    assert_eq!(report.histogram[1], Bin { at: millis(4.053).unwrap(), count: 3950 });
+    assert_eq!((report.errors["timeout"], report.ordered.rate), (60, Some(PerSecond(2000.0))));
+    assert_eq!(report.rates.max, Some(PerSecond(2500.0)));
+}
+
+#[test]
+fn wrk_and_h2load_tell_of_their_threads_and_connections() {
+    let wrk = one("wrk-latency");
+    assert_eq!(
+        (wrk.rates.mean, wrk.rates.sd),
+        (Some(PerSecond(43890.0)), Some(PerSecond(10600.0)))
+    );
+    assert_eq!(wrk.times.total.within_sd, Some(Share(94.13 / 100.0)));
+    assert_eq!(wrk.steps.time, millis(0.01));
+    let h2load = one("h2load-duration");
+    assert_eq!(
+        (h2load.rates.min, h2load.rates.sd),
+        (Some(PerSecond(19662.92)), Some(PerSecond(78.09)))
+    );
+    let newer = one("h2load-1.66");
+    let total = newer.times.total;
+    assert_eq!((total.mean, total.median, total.max), (millis(0.395), millis(0.301), millis(2.06)));
+    assert_eq!((newer.percentile(99.0), newer.times.waiting.mean), (millis(1.1), millis(0.222)));
+    assert_eq!((newer.requests.non_2xx, newer.concurrency), (Some(10), Some(8)));
+}
+
+#[test]
+fn hey_tells_its_histogram() {
+    let report = one("hey-404");
+    let sum: u64 = report.histogram.iter().map(|bin| bin.count).sum();
+    assert_eq!((report.histogram.len(), sum), (11, 50));
+    assert_eq!(report.histogram[1], Bin { at: millis(1.0).unwrap(), count: 33 });
+    assert_eq!((report.times.sending.max, report.times.receiving.max), (millis(0.3), millis(0.6)));
+    // It does not say how many asked: its command line does.
+    assert_eq!(report.concurrency, Some(5));
+}
+
+#[test]
+fn oha_is_read_in_words_and_in_json() {
+    let report = one("oha");
+    let requests = &report.requests;
+    assert_eq!((requests.complete, requests.failed), (Some(50_000), Some(2)));
+    assert_eq!((requests.unfinished, requests.non_2xx), (Some(10), Some(5)));
+    assert_eq!((report.duration, report.concurrency), (millis(2000.412), Some(10)));
+    assert_eq!((report.availability, report.rate), (Some(Share(1.0)), Some(PerSecond(24994.8511))));
+    assert_eq!((report.percentile(99.99), report.percentiles.len()), (millis(7.552), 9));
+    assert_eq!(report.histogram.iter().map(|bin| bin.count).sum::<u64>(), 50_000);
+    assert_eq!((report.times.connect.mean, report.times.total.min), (millis(0.212), millis(0.061)));
+    let older = one("oha-0.5");
+    assert_eq!((older.availability, older.requests.complete), (Some(Share(1.0)), Some(200)));
+    assert_eq!((older.percentile(90.0), older.duration), (millis(19.6), millis(4000.0)));
+    let json = one("oha-json");
+    assert_eq!((json.requests.complete, json.requests.failed), (Some(1000), Some(1)));
+    assert_eq!((json.requests.unfinished, json.times.waiting.max), (Some(4), millis(8.0)));
+    assert_eq!((json.percentile(99.9), json.histogram.len()), (millis(2.618248), 3));
+    assert_eq!((json.traffic.bodies, json.rate), (Some(Bytes(3_361_000)), Some(PerSecond(400.0))));
+}
+
+#[test]
+fn k6_is_read_in_words_and_in_json() {
+    let older = one("k6-0.4x");
+    assert_eq!((older.requests.complete, older.requests.failed), (Some(3000), Some(6)));
+    assert_eq!((older.duration, older.users.interrupted), (millis(30_000.0), Some(2)));
+    assert_eq!((older.concurrency, older.users.max), (Some(10), Some(10)));
+    assert_eq!(older.traffic.received, Some(Bytes(1_300_000)));
+    let total = older.times.total;
+    assert_eq!((total.mean, total.median, total.max), (millis(4.52), millis(4.31), millis(117.73)));
+    assert_eq!((older.percentile(95.0), older.times.blocked.mean), (millis(5.18), millis(0.00521)));
+    assert_eq!(older.users.times.max, millis(61_000.0));
+    let newer = one("k6-1.x");
+    assert_eq!((newer.times.total.mean, newer.rate), (millis(140.36), Some(PerSecond(8.981))));
+    assert_eq!((newer.duration, newer.users.iterations), (millis(10_000.0), Some(90)));
+    assert_eq!((newer.requests.failed, newer.availability), (Some(9), Some(Share(0.9))));
+    let json = one("k6-json");
+    assert_eq!((json.times.total.mean, json.users.allocated), (millis(140.361234), Some(5)));
+    assert_eq!((json.requests.complete, json.requests.failed), (Some(90), Some(9)));
+    assert_eq!(
+        (json.traffic.received, json.percentile(90.0)),
+        (Some(Bytes(518_000)), millis(146.88))
+    );
 }
 
 /// What a tool says must agree with itself: the rate is what was done, over the time it took, as far

@@ -1,18 +1,25 @@
-//! ab's report read back, of "Version 2.3" (httpd 2.4) and of trunk, as text and as the tables of
-//! `-w`. Source of the layout: httpd, `support/ab.c`.
+//! ab's report read back, of every version from 1.2 (Apache 1.3) to 2.3 (httpd 2.4) and trunk, as text and
+//! as the tables of `-w`; and of its forerunner, zb. Source of the layout: httpd, `support/ab.c`, and
+//! Apache 1.3, `src/support/ab.c`.
 
 use units::{Bytes, Nanos, PerSecond};
 
 use crate::ReadError;
-use crate::layout::{Field, Layout, field, put, read};
+use crate::layout::{Field, Layout, duration_secs, field, put, rate, read, traffic_rate};
+use crate::numbers::millis;
 use crate::report::{DocumentLength, Report, Summary};
-use crate::words::{Cursor, millis};
+use crate::words::Cursor;
 
 pub(super) fn read_reports(text: &str) -> Result<Vec<Report>, ReadError> {
     read(&[&LAYOUT], text)
 }
 
 static LAYOUT: Layout = Layout { tool: "ab", fields: FIELDS, finish };
+
+/// Bytes of what ab calls Kbytes.
+const KBYTE: f64 = 1024.0;
+/// How exactly the bytes a second have to fit a unit: 1000 and 1024 are 2.4 % apart.
+const RATE_UNIT_TOLERANCE: f64 = 0.011;
 
 const FIELDS: &[Field] = &[
     field("This is ApacheBench, Version", |at, to| {
@@ -52,14 +59,17 @@ const FIELDS: &[Field] = &[
     field("Document Length:", |at, to| {
         to.document_length = Some(match at.says("Variable") {
             Some(()) => DocumentLength::Variable,
-            None => DocumentLength::Fixed(whole_bytes(at)?),
+            None => DocumentLength::Fixed(length(at)?),
         });
         Some(())
-    }),
-    field("Concurrency Level:", |at, to| put(&mut to.concurrency, at.count()?)).always(),
+    })
+    .also("Doucment Length:"),
+    field("Concurrency Level:", |at, to| put(&mut to.concurrency, at.count()?))
+        .also("Concurency Level:")
+        .always(),
     field("Number of workers:", |at, to| put(&mut to.threads, at.count()?)),
     field("Time taken for tests:", |at, to| {
-        to.duration = Some(Nanos::from_secs_f64(at.number()?));
+        duration_secs(at, to)?;
         at.says("seconds")
     })
     .signs()
@@ -69,21 +79,31 @@ const FIELDS: &[Field] = &[
         .always(),
     field("Failed requests:", |at, to| put(&mut to.requests.failed, at.count()?)).always(),
     field("(Connect:", failures),
+    field("Broken pipe errors:", |at, to| error(at, to, "Broken pipe")),
     field("Write errors:", |at, to| error(at, to, "Write")),
     field("Keep-Alive aborts:", |at, to| error(at, to, "Keep-Alive aborts")),
     field("Non-2xx responses:", |at, to| put(&mut to.requests.non_2xx, at.count()?)),
     field("Keep-Alive requests:", |at, to| put(&mut to.requests.kept_alive, at.count()?)),
-    field("Total transferred:", |at, to| put(&mut to.traffic.received, whole_bytes(at)?)).always(),
-    field("Total body sent:", |at, to| put(&mut to.traffic.sent, Bytes(at.count()?))),
-    field("HTML transferred:", |at, to| put(&mut to.traffic.bodies, whole_bytes(at)?)).always(),
+    field("Total transferred:", |at, to| put(&mut to.traffic.received, length(at)?))
+        .also("Bytes transfered:")
+        .always(),
+    field("Total body sent:", |at, to| put(&mut to.traffic.sent, Bytes(at.count()?)))
+        .also("Total POSTed:"),
+    field("HTML transferred:", |at, to| put(&mut to.traffic.bodies, length(at)?))
+        .also("HTML transfered:")
+        .always(),
     // Absent where nothing was done, or in no time.
-    field("Requests per second:", |at, to| put(&mut to.rate, PerSecond(at.number()?))).signs(),
+    field("Requests per second:", rate).also("Requests per seconds:").signs(),
     field("Time per request:", time_per_request).repeats(),
-    field("Transfer rate:", |at, to| put(&mut to.traffic.rate, PerSecond(at.number()? * 1024.0))),
+    field("Transfer rate:", |at, to| traffic_rate(at, to, KBYTE)),
     field("Connect:", |at, to| put(&mut to.times.connect, times(at)?)),
     field("Processing:", |at, to| put(&mut to.times.processing, times(at)?)),
     field("Waiting:", |at, to| put(&mut to.times.waiting, times(at)?)),
-    field("Total:", |at, to| put(&mut to.times.total, times(at)?)).always(),
+    field("Total:", |at, to| {
+        to.times.total = times(at)?;
+        put(&mut to.steps.time, millis(1.0))
+    })
+    .always(),
     field("Percentage of the requests served within a certain time (ms)", percentiles).signs(),
 ];
 
@@ -92,6 +112,33 @@ const FIELDS: &[Field] = &[
 fn finish(report: &mut Report) {
     if report.traffic.received.is_some() && report.requests.complete.is_some() {
         report.requests.non_2xx.get_or_insert(0);
+    }
+    report.steps.bytes = report.traffic.received.map(|_| Bytes(1));
+    find_rate_unit(report);
+}
+
+/// Apache 1.3 and 2.0 print Kbytes of 1000 bytes, later ones of 1024: the bytes and the time tell which.
+fn find_rate_unit(report: &mut Report) {
+    let (Some(rate), Some(received), Some(duration)) =
+        (report.traffic.rate, report.traffic.received, report.duration)
+    else {
+        return;
+    };
+    let received = received.0.saturating_add(report.traffic.sent.map_or(0, |sent| sent.0)) as f64;
+    let bytes_of_unit = received / duration.as_secs_f64() / (rate.0 / KBYTE);
+    // Of a short test the time is printed too roughly.
+    let step = report.steps.duration.unwrap_or_default();
+    let told = step.as_secs_f64() / 2.0 < duration.as_secs_f64() * RATE_UNIT_TOLERANCE;
+    let is = |unit: f64| told && (bytes_of_unit / unit - 1.0).abs() < RATE_UNIT_TOLERANCE;
+    match (is(1000.0), is(KBYTE)) {
+        (true, false) => {
+            report.traffic.rate_unit = Some(Bytes(1000));
+            report.traffic.rate = Some(PerSecond(rate.0 / KBYTE * 1000.0));
+            let step = report.steps.traffic_rate.map(|step| PerSecond(step.0 / KBYTE * 1000.0));
+            report.steps.traffic_rate = step;
+        }
+        (false, true) => report.traffic.rate_unit = Some(Bytes(1024)),
+        _ => {}
     }
 }
 
@@ -103,9 +150,10 @@ fn server_software(at: &mut Cursor<'_, '_>, to: &mut Report) -> Option<()> {
     Some(())
 }
 
-fn whole_bytes(at: &mut Cursor<'_, '_>) -> Option<Bytes> {
+/// The oldest print no unit.
+fn length(at: &mut Cursor<'_, '_>) -> Option<Bytes> {
     let count = at.count()?;
-    at.says("bytes")?;
+    let _ = at.says("bytes");
     Some(Bytes(count))
 }
 
@@ -127,10 +175,14 @@ fn failures(at: &mut Cursor<'_, '_>, to: &mut Report) -> Option<()> {
 
 /// Two lines: over the connections, and over all; the second is 1 / rate and says nothing more.
 fn time_per_request(at: &mut Cursor<'_, '_>, to: &mut Report) -> Option<()> {
-    let millis = millis(at.number()?);
+    let time = millis(at.figure()?);
+    let step = millis(at.step());
     at.says("[ms]")?;
     match at.word()? {
-        "(mean)" => to.time_per_request = Some(millis),
+        "(mean)" => {
+            to.time_per_request = Some(time);
+            to.steps.time_per_request = Some(step);
+        }
         "(mean," => at.says("across all concurrent requests)")?,
         _ => return None,
     }
@@ -160,8 +212,8 @@ fn percentiles(at: &mut Cursor<'_, '_>, to: &mut Report) -> Option<()> {
     while let Some(percent) = at.percent() {
         to.percentiles.push((percent, millis(at.number()?)));
     }
-    // "(longest request)" follows 100 %.
-    let _ = at.says("(longest request)");
+    // "(longest request)" follows 100 %; in Apache 1.3 "(last request)".
+    let _ = at.says("(longest request)").or_else(|| at.says("(last request)"));
     (!to.percentiles.is_empty()).then_some(())
 }
 

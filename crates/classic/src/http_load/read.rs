@@ -6,8 +6,9 @@ use units::{Nanos, PerSecond};
 
 use crate::ReadError;
 use crate::layout::{Field, Layout, field, put, read};
+use crate::numbers::{bytes, millis};
 use crate::report::{Report, Summary};
-use crate::words::{Cursor, bytes, millis};
+use crate::words::Cursor;
 
 pub(super) fn read_reports(text: &str) -> Result<Vec<Report>, ReadError> {
     read(&[&LAYOUT], text)
@@ -20,8 +21,9 @@ const FIELDS: &[Field] = &[
         to.requests.complete = Some(at.hash_count(0)?);
         to.concurrency = Some(at.hash_count(1)?);
         to.traffic.bodies = Some(bytes(at.hash_number(2)?));
+        to.steps.bytes = Some(bytes(at.step().max(1.0)));
         to.duration = Some(Nanos::from_secs_f64(at.hash_number(3)?));
-        Some(())
+        put(&mut to.steps.duration, Nanos::from_secs_f64(at.step()))
     })
     .opens()
     .signs()
@@ -29,8 +31,9 @@ const FIELDS: &[Field] = &[
     field("# mean bytes/connection", |_, _| Some(())),
     field("# fetches/sec, # bytes/sec", |at, to| {
         to.rate = Some(PerSecond(at.hash_number(0)?));
+        to.steps.rate = Some(PerSecond(at.step()));
         to.traffic.rate = Some(PerSecond(at.hash_number(1)?));
-        Some(())
+        put(&mut to.steps.traffic_rate, PerSecond(at.step()))
     })
     .signs(),
     field("msecs/connect:", |at, to| put(&mut to.times.connect, times(at)?)).signs(),

@@ -1,12 +1,13 @@
-//! siege's report read back: of 4.0 to 4.1.5 (seconds), of 4.1.7 and 4.2 (milliseconds), and as JSON (`-j`:
+//! siege's report read back: of 2.6 (bytes), of 2.7 to 4.1.5 (seconds), of 4.1.7 and 4.2 (milliseconds), and as JSON (`-j`:
 //! seconds in every version). Source of the layout: JoeDog/siege, `src/main.c`.
 
-use units::{Nanos, PerSecond, Share};
+use units::{Nanos, Share};
 
 use crate::ReadError;
-use crate::layout::{Field, Layout, field, nothing, put, read};
+use crate::layout::{Field, Layout, duration_secs, field, nothing, put, rate, read, traffic_rate};
+use crate::numbers::{bytes, millis};
 use crate::report::Report;
-use crate::words::{Cursor, bytes, millis};
+use crate::words::Cursor;
 
 const MEGABYTE: f64 = 1_048_576.0;
 
@@ -18,7 +19,9 @@ static TEXT: Layout = Layout { tool: "siege", fields: TEXT_FIELDS, finish: nothi
 static JSON: Layout = Layout { tool: "siege", fields: JSON_FIELDS, finish: nothing };
 
 const TEXT_FIELDS: &[Field] = &[
-    field("** SIEGE #", |at, to| put(&mut to.version, at.hash(0)?.to_owned())).opens(),
+    field("** SIEGE #", |at, to| put(&mut to.version, at.hash(0)?.to_owned()))
+        .also("** Siege #")
+        .opens(),
     field("** Preparing # concurrent users for battle.", |at, to| {
         put(&mut to.concurrency, at.hash_count(0)?)
     })
@@ -41,18 +44,22 @@ const TEXT_FIELDS: &[Field] = &[
     })
     .always(),
     field("Elapsed time:", |at, to| {
-        elapsed(at, to)?;
+        duration_secs(at, to)?;
         at.says("secs")
     })
     .always(),
     field("Data transferred:", |at, to| {
-        data(at, to)?;
-        at.says("MB")
+        let figure = at.figure()?;
+        let unit =
+            if at.says("bytes").is_some() { 1.0 } else { at.says("MB").map(|()| MEGABYTE)? };
+        to.traffic.bodies = Some(bytes(figure * unit));
+        put(&mut to.steps.bytes, bytes(at.step() * unit))
     })
     .always(),
     field("Response time:", |at, to| {
-        to.times.total.mean = Some(time(at)?);
-        Some(())
+        let (time, step) = time(at)?;
+        to.times.total.mean = Some(time);
+        put(&mut to.steps.time, step)
     })
     .always(),
     field("Transaction rate:", |at, to| {
@@ -62,15 +69,18 @@ const TEXT_FIELDS: &[Field] = &[
     .signs()
     .always(),
     field("Throughput:", |at, to| {
-        throughput(at, to)?;
-        at.says("MB/sec")
+        let mut ahead = at.clone();
+        ahead.figure()?;
+        let unit = if ahead.says("bytes/sec").is_some() { 1.0 } else { MEGABYTE };
+        traffic_rate(at, to, unit)?;
+        at.says(if unit > 1.0 { "MB/sec" } else { "bytes/sec" })
     })
     .always(),
     field("Concurrency:", concurrency).always(),
     field("Successful transactions:", succeeded).signs().always(),
     field("Failed transactions:", failed).signs().always(),
-    field("Longest transaction:", |at, to| put(&mut to.times.total.max, time(at)?)).always(),
-    field("Shortest transaction:", |at, to| put(&mut to.times.total.min, time(at)?)).always(),
+    field("Longest transaction:", |at, to| put(&mut to.times.total.max, time(at)?.0)).always(),
+    field("Shortest transaction:", |at, to| put(&mut to.times.total.min, time(at)?.0)).always(),
 ];
 
 const JSON_FIELDS: &[Field] = &[
@@ -79,9 +89,13 @@ const JSON_FIELDS: &[Field] = &[
         .signs()
         .always(),
     field("\"availability\":", availability).signs().always(),
-    field("\"elapsed_time\":", elapsed).always(),
+    field("\"elapsed_time\":", duration_secs).always(),
     field("\"data_transferred\":", data).always(),
-    field("\"response_time\":", |at, to| put(&mut to.times.total.mean, seconds(at)?)).always(),
+    field("\"response_time\":", |at, to| {
+        to.times.total.mean = Some(seconds(at)?);
+        put(&mut to.steps.time, Nanos::from_secs_f64(at.step()))
+    })
+    .always(),
     field("\"transaction_rate\":", rate).signs().always(),
     field("\"throughput\":", throughput).always(),
     field("\"concurrency\":", concurrency).always(),
@@ -97,13 +111,13 @@ fn seconds(at: &mut Cursor<'_, '_>) -> Option<Nanos> {
 }
 
 /// Since 4.1.7 with the unit ms; before, seconds, which the longest and shortest do not say.
-fn time(at: &mut Cursor<'_, '_>) -> Option<Nanos> {
-    let number = at.number()?;
+fn time(at: &mut Cursor<'_, '_>) -> Option<(Nanos, Nanos)> {
+    let (number, step) = (at.figure()?, at.step());
     if at.says("ms").is_some() {
-        return Some(millis(number));
+        return Some((millis(number), millis(step)));
     }
     let _ = at.says("secs");
-    Some(Nanos::from_secs_f64(number))
+    Some((Nanos::from_secs_f64(number), Nanos::from_secs_f64(step)))
 }
 
 fn availability(at: &mut Cursor<'_, '_>, to: &mut Report) -> Option<()> {
@@ -111,24 +125,18 @@ fn availability(at: &mut Cursor<'_, '_>, to: &mut Report) -> Option<()> {
     put(&mut to.availability, Share(percent / 100.0))
 }
 
-fn elapsed(at: &mut Cursor<'_, '_>, to: &mut Report) -> Option<()> {
-    put(&mut to.duration, seconds(at)?)
-}
-
 fn data(at: &mut Cursor<'_, '_>, to: &mut Report) -> Option<()> {
-    put(&mut to.traffic.bodies, bytes(at.number()? * MEGABYTE))
-}
-
-fn rate(at: &mut Cursor<'_, '_>, to: &mut Report) -> Option<()> {
-    put(&mut to.rate, PerSecond(at.number()?))
+    to.traffic.bodies = Some(bytes(at.number()? * MEGABYTE));
+    put(&mut to.steps.bytes, bytes(at.step() * MEGABYTE))
 }
 
 fn throughput(at: &mut Cursor<'_, '_>, to: &mut Report) -> Option<()> {
-    put(&mut to.traffic.rate, PerSecond(at.number()? * MEGABYTE))
+    traffic_rate(at, to, MEGABYTE)
 }
 
 fn concurrency(at: &mut Cursor<'_, '_>, to: &mut Report) -> Option<()> {
-    put(&mut to.concurrency_mean, at.number()?)
+    to.concurrency_mean = Some(at.number()?);
+    put(&mut to.steps.concurrency_mean, at.step())
 }
 
 fn succeeded(at: &mut Cursor<'_, '_>, to: &mut Report) -> Option<()> {

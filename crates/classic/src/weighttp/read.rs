@@ -6,9 +6,10 @@ use std::collections::BTreeMap;
 use units::{Bytes, Nanos, PerSecond};
 
 use crate::ReadError;
+use crate::json::numbers;
 use crate::layout::{Field, Layout, field, nothing, put, read};
 use crate::report::{Report, Summary};
-use crate::words::{Cursor, number};
+use crate::words::Cursor;
 
 pub(super) fn read_reports(text: &str) -> Result<Vec<Report>, ReadError> {
     read(&[&LINES, &JSON], text)
@@ -98,7 +99,7 @@ const JSON_FIELDS: &[Field] = &[
     .always(),
     field("\"status_codes\":", |at, to| {
         let counts = entries(at, &["2xx", "3xx", "4xx", "5xx"])?;
-        let class = |(name, n): (&str, f64)| Some((name.as_bytes().first()? - b'0', n as u64));
+        let class = |(name, n): (String, f64)| Some((name.as_bytes().first()? - b'0', n as u64));
         to.requests.set_classes(counts.into_iter().filter_map(class));
         Some(())
     })
@@ -130,40 +131,27 @@ fn spawning(at: &mut Cursor<'_, '_>, to: &mut Report) -> Option<()> {
     Some(())
 }
 
-/// The entries of an object, as long as they have these names; `None` without any.
-fn entries<'t>(at: &mut Cursor<'t, '_>, names: &[&str]) -> Option<BTreeMap<&'t str, f64>> {
-    let mut entries = BTreeMap::new();
-    while let Some(name) = at.peek().and_then(name).filter(|name| names.contains(name)) {
-        at.word()?;
-        entries.insert(name, number(at.word()?)?);
-    }
+/// The entries of an object with these names; `None` without any.
+fn entries(at: &mut Cursor<'_, '_>, names: &[&str]) -> Option<BTreeMap<String, f64>> {
+    let known = |name: &String| names.contains(&name.as_str());
+    let entries: BTreeMap<_, _> = numbers(at).into_iter().filter(|(name, _)| known(name)).collect();
     (!entries.is_empty()).then_some(entries)
 }
 
-fn name(word: &str) -> Option<&str> {
-    word.strip_prefix('"')?.strip_suffix("\":")
-}
-
-fn count(entries: &BTreeMap<&str, f64>, name: &str) -> Option<u64> {
+fn count(entries: &BTreeMap<String, f64>, name: &str) -> Option<u64> {
     entries.get(name).map(|number| *number as u64)
 }
 
 /// `num`, `avg`, `stddev`, `unit` and percentiles by name, in microseconds.
 fn times(at: &mut Cursor<'_, '_>) -> Option<(Summary, Vec<(f64, Nanos)>)> {
-    let micros = |number: f64| Nanos::from_secs_f64(number / 1e6);
+    let mut all = numbers(at);
+    at.says("\"unit\": \"us\"")?;
+    all.extend(numbers(at));
     let (mut summary, mut percentiles) = (Summary::default(), Vec::new());
-    while let Some(name) = at.peek().and_then(name) {
-        let percent = name.strip_suffix('%').and_then(number);
-        if percent.is_none() && !["num", "avg", "stddev", "unit"].contains(&name) {
-            break;
-        }
-        at.word()?;
-        if name == "unit" {
-            (at.word()?.trim_end_matches(',') == "\"us\"").then_some(())?;
-            continue;
-        }
-        let value = micros(at.number()?);
-        match (name, percent) {
+    for (name, number) in all {
+        let value = Nanos::from_secs_f64(number / 1e6);
+        let percent = name.strip_suffix('%').and_then(|percent| percent.parse().ok());
+        match (name.as_str(), percent) {
             ("avg", _) => summary.mean = Some(value),
             ("stddev", _) => summary.sd = Some(value),
             (_, Some(percent)) => percentiles.push((percent, value)),

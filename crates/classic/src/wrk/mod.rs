@@ -1,5 +1,4 @@
-//! wrk, of 4.0 to 4.2: its command line, its scripts, its report, and its report read back (that of
-//! wrk2 too). Owns all that is particular to it. Source of the facts: wg/wrk, `src/wrk.c`,
+//! wrk, of 4.0 to 4.2: its command line, its scripts, its report, and its report read back. Owns all that is particular to it. Source of the facts: wg/wrk, `src/wrk.c`,
 //! `src/script.c`, `src/stats.c`, and Debian's wrk 4.1.0, which is trusted where the two differ.
 //! Start reading at [`command`].
 //!
@@ -18,7 +17,7 @@ mod lua;
 mod plan;
 #[cfg(feature = "lua")]
 mod printer;
-mod read;
+pub(crate) mod read;
 #[cfg(feature = "lua")]
 mod script_counts;
 #[cfg(feature = "lua")]

@@ -32,7 +32,18 @@ pub(crate) const REPORTS: &[(&str, &str)] = &[
     ("wrk-404", "wrk"),
     ("wrk-latency", "wrk"),
     ("wrk-refused", "wrk"),
-    ("wrk2", "wrk"),
+    ("wrk2", "wrk2"),
+    ("ab-apache13", "ab"),
+    ("ab-oldest", "ab"),
+    ("siege-2.6", "siege"),
+    ("oha", "oha"),
+    ("oha-0.5", "oha"),
+    ("oha-json", "oha"),
+    ("k6-0.4x", "k6"),
+    ("k6-1.x", "k6"),
+    ("k6-json", "k6"),
+    ("wrk2-spectrum", "wrk2"),
+    ("h2load-1.66", "h2load"),
 ];
 
 /// The text of a report.
@@ -69,6 +80,17 @@ pub(crate) fn text(name: &str) -> &'static str {
         "wrk-latency" => include_str!("../reports/wrk-latency.txt"),
         "wrk-refused" => include_str!("../reports/wrk-refused.txt"),
         "wrk2" => include_str!("../reports/wrk2.txt"),
+        "ab-apache13" => include_str!("../reports/ab-apache13.txt"),
+        "ab-oldest" => include_str!("../reports/ab-oldest.txt"),
+        "siege-2.6" => include_str!("../reports/siege-2.6.txt"),
+        "oha" => include_str!("../reports/oha.txt"),
+        "oha-0.5" => include_str!("../reports/oha-0.5.txt"),
+        "oha-json" => include_str!("../reports/oha-json.txt"),
+        "k6-0.4x" => include_str!("../reports/k6-0.4x.txt"),
+        "k6-1.x" => include_str!("../reports/k6-1.x.txt"),
+        "k6-json" => include_str!("../reports/k6-json.txt"),
+        "wrk2-spectrum" => include_str!("../reports/wrk2-spectrum.txt"),
+        "h2load-1.66" => include_str!("../reports/h2load-1.66.txt"),
         _ => panic!("there is no report {name}"),
     }
 }
