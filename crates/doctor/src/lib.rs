@@ -21,6 +21,7 @@ mod evidence;
 mod first_part;
 pub mod manual;
 pub mod parity;
+pub mod printed;
 mod single;
 #[allow(dead_code, reason = "checks that use all of it follow")]
 mod timeline;

@@ -20,7 +20,7 @@ mod seen_otherwise;
 mod shared_cpus;
 mod too_few_samples;
 mod truncated_latencies;
-mod two_clusters;
+pub(crate) mod two_clusters;
 mod undeclared_difference;
 mod unknown_switch;
 mod unserved_connections;

@@ -118,15 +118,16 @@ fn block_effect(others: &[Vec<(u32, f64)>], block: u32) -> f64 {
 }
 
 /// A sample that falls in two.
-struct Split {
-    modes: TwoGaussians,
+pub(crate) struct Split {
+    pub(crate) modes: TwoGaussians,
     /// Values below the middle between the modes.
-    below: u64,
+    pub(crate) below: u64,
     /// Whether no value lies in the middle third between the modes.
-    nothing_between: bool,
+    pub(crate) nothing_between: bool,
 }
 
-fn split(logs: &[f64]) -> Option<Split> {
+/// The two modes of values on a logarithmic scale, if they are two.
+pub(crate) fn split(logs: &[f64]) -> Option<Split> {
     let modes = TwoGaussians::fit(logs)?;
     let smaller = modes.low.share.min(modes.high.share);
     let clear = modes.delta_bic > DELTA_BIC_WITH_DIP
