@@ -58,6 +58,8 @@ pub(crate) struct Conn {
     /// idle.
     peer_closed: bool,
     is_replacing: bool,
+    /// How the server ended it in order, until it is closed.
+    ended_by_server: Option<ServerEnd>,
     /// Consecutive connections of this slot that failed before a byte of a reply.
     failures: u8,
     /// Whether requests go out one at a time: those of a pipeline that was cut are sent once more, and any
@@ -80,6 +82,15 @@ pub(crate) enum ConnState {
     /// TLS.
     Handshaking,
     Up,
+}
+
+/// How the server ended a connection in order, though the client would have kept it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct ServerEnd {
+    /// Replies that it had carried whole.
+    pub(crate) n_replies: u64,
+    /// Whether the last of them said that it is the last.
+    pub(crate) was_announced: bool,
 }
 
 /// A request that was begun and has not ended.
@@ -127,6 +138,8 @@ struct Reply {
 pub(crate) struct ConnContext {
     pub(crate) checks: Checks,
     pub(crate) keep_alive: bool,
+    /// Whether requests of the plan ask the server themselves to end the connection.
+    pub(crate) asks_to_close: bool,
     pub(crate) cookies: bool,
     /// Requests that a connection may carry.
     pub(crate) requests_per_connection: u64,
@@ -207,6 +220,7 @@ impl Conn {
             has_served: false,
             peer_closed: false,
             is_replacing: false,
+            ended_by_server: None,
             failures: 0,
             is_cautious: false,
             awaits_continue: false,
@@ -292,6 +306,7 @@ impl Conn {
         self.stage_began = now;
         self.has_served = false;
         self.peer_closed = false;
+        self.ended_by_server = None;
         self.n_requests = 0;
         self.is_cautious = self.has_retried();
         self.reply = Reply::default();
@@ -563,12 +578,31 @@ impl Conn {
             && common.keep_alive
             && !self.awaits_continue
             && (self.n_sent > 0 || self.n_requests < common.requests_per_connection);
+        if !self.reply.keep_alive {
+            self.server_ends(true, common);
+        }
         // The next reply may never begin: nothing of this one may be told of it.
         self.reply = Reply::default();
         self.has_served = true;
         self.failures = 0;
         self.is_cautious = self.is_cautious && self.has_retried();
         if keeps { NextStep::Keep } else { NextStep::Close }
+    }
+
+    /// The server ends the connection in order, unless that is what the plan asked for.
+    fn server_ends(&mut self, was_announced: bool, common: &ConnContext) {
+        let is_by_plan = !common.keep_alive
+            || common.asks_to_close
+            || self.n_requests >= common.requests_per_connection;
+        if !is_by_plan {
+            let n_replies = self.n_requests - self.n_sent as u64;
+            self.ended_by_server = Some(ServerEnd { n_replies, was_announced });
+        }
+    }
+
+    /// How the server ended it in order; told once.
+    pub(crate) fn take_server_end(&mut self) -> Option<ServerEnd> {
+        self.ended_by_server.take()
     }
 
     /// The connection was closed. Returns which backoff the slot has to sit out before it connects
@@ -639,6 +673,7 @@ mod tests {
         let mut common = ConnContext {
             checks: Checks::new(&plan),
             keep_alive: true,
+            asks_to_close: false,
             cookies: false,
             requests_per_connection: u64::MAX,
             n_replies: 0,

@@ -277,6 +277,7 @@ fn join(placed: &[Placed], begins: &[Nanos]) -> LoadRecord {
     for one in placed {
         add_counts(&mut sum, one.record());
         sum.bodies_verified.merge(&one.record().bodies_verified, one.start);
+        sum.completions.merge_at(one.start, &one.record().completions);
     }
     let good: f64 = records().map(|one| (one.rate_per_s * one.rate_seconds()).round()).sum();
     let cpu_us =
@@ -334,6 +335,8 @@ fn add_counts(sum: &mut LoadRecord, one: &LoadRecord) {
     sum.bytes.written += one.bytes.written;
     sum.connects += one.connects;
     sum.probes += one.probes;
+    sum.tcp.merge(&one.tcp);
+    sum.connection_ends.merge(&one.connection_ends);
     sum.latencies.merge(&one.latencies);
 }
 

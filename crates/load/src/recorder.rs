@@ -5,19 +5,29 @@
 //! the cache. Where a plan has several requests, one byte says which row a request counts in, and its
 //! counters and one histogram entry more are added (some 10 ns); where it has one, a test of a length.
 //! A finished interval is handed on as a whole, ten times a second, and a fresh one is
-//! taken; nothing else is allocated. The statuses of an interval are the difference of two looks at the
+//! taken; nothing else is allocated. A good reply is one addition more, in the bin of its millisecond: a
+//! division and a line that the replies before it have fetched. The statuses of an interval are the difference of two looks at the
 //! totals: 1,000 counters, ten times a second.
 
 use record::{
-    ByteCounts, Carrier, ErrorCounts, Interval, LoadPlan, Outcome, RequestCounts, RequestFigures,
-    RequestRows, Sample,
+    ByteCounts, Carrier, Completions, ConnectionEnds, ErrorCounts, Interval, LoadPlan, Outcome,
+    RequestCounts, RequestFigures, RequestRows, Sample, TcpUse,
 };
 use stats::Histogram;
+use sys::tcp_info::TcpInfo;
 use units::Nanos;
 use wire::tls::Handshake;
 
+use crate::conn::ServerEnd;
+
 /// Status codes that are counted apart: three digits.
 const STATUSES: usize = 1000;
+
+/// Connections of a thread that the kernel is asked about when they are closed while the load runs, and of
+/// those behind them: one in so many. Where each request has its own connection, a system call more a
+/// request would be a tenth of its cost.
+const LOOKED_AT_FIRST: u64 = 1000;
+const LOOKED_AT_ONE_OF: u64 = 16;
 
 /// Counters of one thread.
 pub(crate) struct Recorder {
@@ -57,6 +67,12 @@ pub(crate) struct Totals {
     pub(crate) handshake_full: Histogram,
     pub(crate) handshake_resumed: Histogram,
     pub(crate) by_request: Vec<RequestFigures>,
+    pub(crate) completions: Completions,
+    pub(crate) connection_ends: ConnectionEnds,
+    /// `connections` is counted by `connects` alone.
+    pub(crate) tcp: TcpUse,
+    /// Connections that were closed while the load ran.
+    n_closed: u64,
     pub(crate) lag_max: Nanos,
     pub(crate) open: u32,
     pub(crate) open_max: u32,
@@ -94,6 +110,7 @@ impl Recorder {
                 queue,
                 late,
                 by_request,
+                completions: Completions::new(),
                 ..Totals::default()
             },
             row_of,
@@ -149,9 +166,29 @@ impl Recorder {
         }
     }
 
-    /// An established connection was given up or lost.
-    pub(crate) fn disconnected(&mut self) {
-        self.totals.open -= 1;
+    /// An established connection is given up or was lost. Whether the kernel is to be asked about it.
+    pub(crate) fn disconnected(&mut self) -> bool {
+        let totals = &mut self.totals;
+        totals.open -= 1;
+        totals.n_closed += 1;
+        totals.n_closed <= LOOKED_AT_FIRST || totals.n_closed.is_multiple_of(LOOKED_AT_ONE_OF)
+    }
+
+    /// What the kernel knew of a connection before it was closed; `None` where it is not TCP.
+    pub(crate) fn looked_at(&mut self, info: Option<TcpInfo>) {
+        let Some(info) = info else { return };
+        self.totals.tcp.merge(&TcpUse {
+            connections: 0,
+            looked_at: 1,
+            retransmitted: info.retransmitted.into(),
+            timeouts: info.timeouts.map(u64::from),
+            timeout_time: info.timeout_time,
+        });
+    }
+
+    /// The server ended a connection in order.
+    pub(crate) fn ended_by_server(&mut self, end: ServerEnd) {
+        self.totals.connection_ends.record(end.n_replies, end.was_announced);
     }
 
     /// A batch of completions was processed `lag` after the wake-up that stamped it.
@@ -174,6 +211,7 @@ impl Recorder {
             count_status(&mut totals.status, sample.status);
             totals.requests.ok += 1;
             totals.ok_in_window += u64::from(time == Time::Window);
+            totals.completions.record(sample.done);
             totals.first_byte.record(sample.first_byte.saturating_sub(sample.sent));
             self.interval.ok += 1;
             self.interval.service.record(sample.done.saturating_sub(sample.sent));
@@ -334,6 +372,9 @@ impl Totals {
             let rows = self.by_request.iter_mut().zip(&other.by_request);
             rows.for_each(|(sum, more)| sum.merge(more));
         }
+        self.completions.merge(&other.completions);
+        self.connection_ends.merge(&other.connection_ends);
+        self.tcp.merge(&other.tcp);
         self.lag_max = self.lag_max.max(other.lag_max);
         // Maxima of different threads may have been at different times: an upper bound.
         self.open_max += other.open_max;
@@ -482,6 +523,30 @@ mod tests {
         assert_eq!((samples.len(), stride), (8, 2));
         let logs: Vec<RawLog> = (0..3).map(|_| RawLog::new(1)).collect();
         assert_eq!(RawLog::merge(logs, 1).1, 1, "no samples, no wider stride");
+    }
+
+    #[test]
+    fn all_of_the_first_1000_connections_are_looked_at_and_every_16th_behind_them() {
+        let plan = LoadPlan::get(([127, 0, 0, 1], 80).into(), "/");
+        let mut recorder = Recorder::new(&plan, 0);
+        let mut n_looked_at = 0;
+        for _ in 0..2600 {
+            recorder.connected(Nanos(1));
+            n_looked_at += u64::from(recorder.disconnected());
+        }
+        assert_eq!(n_looked_at, 1000 + 1600 / 16);
+        let info = TcpInfo { retransmitted: 2, timeouts: Some(1), timeout_time: Some(Nanos(9)) };
+        recorder.looked_at(Some(info));
+        recorder.looked_at(Some(info));
+        recorder.looked_at(None);
+        let expected = TcpUse {
+            connections: 0,
+            looked_at: 2,
+            retransmitted: 4,
+            timeouts: Some(2),
+            timeout_time: Some(Nanos(18)),
+        };
+        assert_eq!(recorder.totals.tcp, expected);
     }
 
     #[test]

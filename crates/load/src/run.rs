@@ -9,7 +9,8 @@ use std::thread;
 
 use record::{
     BodiesVerified, ClientUse, Imbalance, Interval, Latencies, LatencyMillis, LoadPlan, LoadRecord,
-    OpenLoop, Pacing, Redirects, RequestCounts, RequestFigures, Scenario, ThreadUse, TlsUse,
+    OpenLoop, Pacing, Redirects, RequestCounts, RequestFigures, Scenario, TcpUse, ThreadUse,
+    TlsUse,
 };
 use sys::driver::Driver;
 use sys::{affinity, clock};
@@ -403,6 +404,7 @@ fn join(plan: &LoadPlan, measured: Vec<Measured>, intervals: Vec<Interval>) -> L
     let (raw, raw_stride) = RawLog::merge(logs, plan.raw_max);
     let latencies = latencies(&mut totals, &intervals);
     let by_request = std::mem::take(&mut totals.by_request);
+    let tcp = TcpUse { connections: totals.connects, ..totals.tcp };
     let RequestCounts { done, .. } = totals.requests;
     LoadRecord {
         engine: engine.to_owned(),
@@ -438,6 +440,9 @@ fn join(plan: &LoadPlan, measured: Vec<Measured>, intervals: Vec<Interval>) -> L
         by_request: by_request.into_iter().map(RequestFigures::summed_up).collect(),
         raw,
         raw_stride,
+        completions: totals.completions,
+        tcp,
+        connection_ends: totals.connection_ends,
         ..LoadRecord::empty(plan.for_record())
     }
 }

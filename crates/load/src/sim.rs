@@ -79,6 +79,8 @@ struct Conn {
     leaves_until: Nanos,
     /// The server has ended the connection, or will: it acts on no further request.
     end: Option<End>,
+    /// Requests that were acted on.
+    n_acts: u64,
     /// It will end it with the next request.
     closes_on_next: bool,
     /// Bytes that the client does not want to see.
@@ -240,7 +242,13 @@ impl SimDriver {
             Act::Reset(_) => self.end(slot, at, RESET, false),
             Act::CloseOnNext => self.conns[slot.0 as usize].closes_on_next = true,
             Act::Stop(_) => self.conns[slot.0 as usize].end = Some(End { at, resets: false }),
-            _ => {}
+            _ => {
+                let conn = &mut self.conns[slot.0 as usize];
+                conn.n_acts += 1;
+                if self.script.replies_per_connection == Some(conn.n_acts) {
+                    self.end(slot, at, What::Closed, true);
+                }
+            }
         }
     }
 

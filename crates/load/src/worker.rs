@@ -31,7 +31,9 @@ mod users;
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use record::{BodiesVerified, Interval, LoadPlan, Redirects, Scenario, Seats, TlsUse, Wants};
+use record::{
+    BodiesVerified, Interval, LoadPlan, Redirects, RequestPlan, Scenario, Seats, TlsUse, Wants,
+};
 use sys::driver::{Completion, Driver, Leave, Slot};
 use units::Nanos;
 use wire::tls::TlsClientConfig;
@@ -578,6 +580,9 @@ impl<'a, D: Driver> Worker<'a, D> {
                 }
                 self.recorder.unanswered(&sample);
             }
+            if self.conns[index].is_connected() {
+                self.recorder.looked_at(self.driver.tcp_info(slot));
+            }
             if self.conns[index].state() != ConnState::Down {
                 self.driver.close(slot, how);
             }
@@ -607,6 +612,7 @@ fn common(plan: &LoadPlan, thread: u32, wants: Wants) -> ConnContext {
     ConnContext {
         checks: Checks::new(plan),
         keep_alive: plan.keep_alive,
+        asks_to_close: plan.requests.iter().any(RequestPlan::asks_to_close),
         cookies: plan.cookies,
         requests_per_connection: plan.requests_per_connection.unwrap_or(u64::MAX),
         n_replies: 0,

@@ -4,6 +4,8 @@
 
 use std::io::{Read as _, Write as _};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::os::unix::net::UnixListener;
+use std::process;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -259,6 +261,53 @@ fn kept_connections_that_are_closed_unannounced_fail_no_request() {
             "{engine:?}, pipeline {pipeline}: {:?}",
             record.errors
         );
+        let ends = &record.connection_ends;
+        let after_ten = ends.replies.get(&10).copied().unwrap_or(0);
+        assert!(ends.announced == 0 && after_ten > 0, "{engine:?}: {ends:?}");
+        if pipeline == 1 {
+            // The last connection of each slot may be in the midst; one that is closed with a request
+            // unread is reset, and the request retried.
+            let told = after_ten + record.requests.retried;
+            assert!(told + 4 >= record.connects, "{engine:?}: {ends:?}");
+        }
+    }
+}
+
+#[test]
+fn the_kernel_is_asked_about_connections_over_tcp_alone() {
+    for engine in ENGINES {
+        for keep_alive in [true, false] {
+            let server = always(REPLY);
+            let plan = server.plan(|o| {
+                (o.draft.connections, o.draft.keep_alive) = (4, keep_alive);
+                o.draft.engine = engine;
+            });
+            let Some(record) = load_if_there(&plan) else { continue };
+            let tcp = &record.tcp;
+            assert_eq!((tcp.connections, tcp.looked_at), (record.connects, record.connects));
+            assert_eq!(record.connects, if keep_alive { 4 } else { 200 });
+            assert_eq!(tcp.timeouts.is_some(), tcp.timeout_time.is_some());
+            assert_eq!(record.connection_ends, record::ConnectionEnds::default());
+        }
+        let path = std::env::temp_dir().join(format!("joust-real-{}-{engine:?}", process::id()));
+        let listener = UnixListener::bind(&path).unwrap();
+        std::thread::spawn(move || {
+            for mut stream in listener.incoming().flatten() {
+                let mut bytes = [0; 4096];
+                while stream.read(&mut bytes).is_ok_and(|n_read| n_read > 0) {
+                    stream.write_all(REPLY).ok();
+                }
+            }
+        });
+        let mut options = LoadOptions::new("http://x/");
+        options.unix = Some(path.clone());
+        (options.draft.connections, options.draft.stop.requests) = (1, Some(20));
+        options.draft.engine = engine;
+        let record = load_if_there(&options.plan().unwrap());
+        std::fs::remove_file(&path).unwrap();
+        let Some(record) = record else { continue };
+        assert_eq!((record.requests.ok, record.tcp.looked_at), (20, 0));
+        assert_eq!((record.tcp.connections, record.tcp.timeouts), (1, None));
     }
 }
 

@@ -67,7 +67,19 @@ impl LoadRecord {
         let most = complete.max(bodies.verified);
         Imbalance::check("complete replies and bodies verified", complete, most)?;
         self.balance_intervals()?;
+        self.balance_connections()?;
         self.balance_raw()
+    }
+
+    fn balance_connections(&self) -> Result<(), Imbalance> {
+        // An older file has none.
+        if self.completions.bin > units::Nanos::ZERO {
+            let replies = self.completions.total();
+            Imbalance::check("requests ok and those by instant", self.requests.ok, replies)?;
+        }
+        let ends = &self.connection_ends;
+        let by_replies = ends.replies.values().sum::<u64>() + ends.others;
+        Imbalance::check("connections that the server ended", ends.by_server, by_replies)
     }
 
     fn balance_intervals(&self) -> Result<(), Imbalance> {

@@ -39,14 +39,19 @@ impl Completions {
         self.counts[index] = self.counts[index].saturating_add(1);
     }
 
-    /// Adds those of another thread or part; the result has the longer bins of the two.
+    /// Adds those of another thread; the result has the longer bins of the two.
     pub fn merge(&mut self, other: &Self) {
+        self.merge_at(Nanos::ZERO, other);
+    }
+
+    /// Adds those of another load that started at `start` on this axis of time, which is rounded to whole
+    /// bins; the result has the longer bins of the two.
+    pub fn merge_at(&mut self, start: Nanos, other: &Self) {
         if other.bin == Nanos::ZERO {
             return;
         }
         if self.bin == Nanos::ZERO {
-            *self = other.clone();
-            return;
+            self.bin = Self::BIN;
         }
         let mut other = other.clone();
         while self.bin < other.bin {
@@ -55,11 +60,22 @@ impl Completions {
         while other.bin < self.bin {
             other.halve();
         }
-        let len = self.counts.len().max(other.counts.len());
+        let first = |bin: Nanos| (start.0.saturating_add(bin.0 / 2) / bin.0) as usize;
+        while first(self.bin) + other.counts.len() > Self::BINS_MAX {
+            self.halve();
+            other.halve();
+        }
+        let first = first(self.bin);
+        let len = self.counts.len().max(first + other.counts.len());
         self.counts.resize(len, 0);
-        for (sum, more) in self.counts.iter_mut().zip(&other.counts) {
+        for (sum, more) in self.counts[first..].iter_mut().zip(&other.counts) {
             *sum = sum.saturating_add(*more);
         }
+    }
+
+    /// Replies in all bins.
+    pub fn total(&self) -> u64 {
+        self.counts.iter().map(|count| u64::from(*count)).sum()
     }
 
     /// The bins that lie whole between two instants since the start of the load.
@@ -79,7 +95,7 @@ impl Completions {
             self.counts[at] = self.counts[2 * at].saturating_add(second);
         }
         self.counts.truncate(self.counts.len().div_ceil(2));
-        self.bin = Nanos(2 * self.bin.0);
+        self.bin = Nanos(self.bin.0.saturating_mul(2));
     }
 }
 
@@ -102,6 +118,22 @@ mod tests {
         assert_eq!((few.bin, few.counts[250], few.counts[0]), (Nanos::from_millis(4), 4, 3));
         all.merge(&Completions::default());
         assert_eq!(all.counts.iter().sum::<u32>(), 120);
+    }
+
+    #[test]
+    fn loads_that_began_at_other_instants_lie_on_one_axis() {
+        let of = |millis: &[u64]| {
+            let mut one = Completions::new();
+            millis.iter().for_each(|at| one.record(Nanos::from_millis(*at)));
+            one
+        };
+        let mut sum = Completions::default();
+        sum.merge_at(Nanos::ZERO, &of(&[0, 2]));
+        sum.merge_at(Nanos::from_micros(1600), &of(&[0, 1]));
+        assert_eq!((sum.bin, sum.counts.as_slice()), (Completions::BIN, &[1, 0, 2, 1][..]));
+        sum.merge_at(Nanos::from_secs(60), &of(&[9]));
+        assert_eq!((sum.bin, sum.total()), (Nanos::from_millis(4), 5));
+        assert_eq!((sum.counts[0], sum.counts[15_002]), (4, 1));
     }
 
     #[test]

@@ -18,7 +18,8 @@ pub struct TcpUse {
     pub retransmitted: u64,
     /// Retransmission timeouts, those of SYN included; `None` before Linux 6.7.
     pub timeouts: Option<u64>,
-    /// Time that connections spent waiting for those timeouts; `None` before Linux 6.7.
+    /// Time from a first timeout until its connection had recovered; `None` before Linux 6.7. The wait that ended
+    /// in that timeout (a second for a SYN, 200 ms or more for data) is not in it.
     pub timeout_time: Option<Nanos>,
 }
 

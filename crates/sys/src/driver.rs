@@ -8,6 +8,8 @@ use std::path::PathBuf;
 
 use units::Nanos;
 
+use crate::tcp_info::TcpInfo;
+
 /// A connection slot: chosen by the caller, 0 to the driver's capacity - 1, used again after
 /// [`Driver::close`]. A driver never reports a completion of an earlier use of the slot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -150,6 +152,13 @@ pub trait Driver {
     /// Closes the connection, or gives up connecting. Completions of the slot that were not taken
     /// are dropped. Does nothing on a slot that has none. Needed after `Failed` too.
     fn close(&mut self, slot: Slot, how: Leave);
+
+    /// What the kernel knows of the slot's connection; `None` where it is not TCP, and where the driver
+    /// has none. One system call.
+    fn tcp_info(&self, slot: Slot) -> Option<TcpInfo> {
+        let _ = slot;
+        None
+    }
 
     /// Waits until something happened or `until` is reached, whichever is first; never returns
     /// early by rounding, but may with nothing to tell: a signal came, or something that concerns the

@@ -32,6 +32,7 @@ pub mod sock_diag;
 pub mod socket;
 mod stamps;
 pub mod syscalls;
+pub mod tcp_info;
 mod uring;
 pub mod uring_driver;
 pub mod uring_server;

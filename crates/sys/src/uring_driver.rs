@@ -38,6 +38,7 @@ use crate::clock;
 use crate::driver::{Completion, Driver, Failure, Leave, Peer, Route, Slot, What};
 use crate::shared::{ConnPhase, Receive, Timing};
 use crate::socket::{self, Handshake};
+use crate::tcp_info::TcpInfo;
 use crate::uring::buffers::{Buffers, Filled, Shape};
 use crate::uring::ring::{self, Ring};
 
@@ -495,6 +496,11 @@ impl Driver for UringDriver {
         for filled in self.chains.clear(slot) {
             self.buffers.give_back(filled.id);
         }
+    }
+
+    fn tcp_info(&self, slot: Slot) -> Option<TcpInfo> {
+        let conn = &self.conns[slot.0 as usize];
+        conn.socket.as_ref().filter(|_| conn.is_inet).and_then(TcpInfo::of)
     }
 
     fn wait(&mut self, until: Nanos) -> io::Result<()> {

@@ -55,6 +55,7 @@ impl Conn {
             ConnState::Down => return NextStep::Close,
             ConnState::Up if self.n_sent == 0 => {
                 self.is_replacing = true;
+                self.server_ends(false, common);
                 return NextStep::Close;
             }
             ConnState::Up => {}
@@ -65,7 +66,13 @@ impl Conn {
                 self.reply.keep_alive = false;
                 self.complete(totals, at, common, ended)
             }
-            Ok(_) | Err(_) => self.lost(self.cut(BrokenOff::Closed), at, ended),
+            Ok(_) | Err(_) => {
+                if !self.reply.has_begun {
+                    // It crossed with a request: to the server the connection was idle.
+                    self.server_ends(false, common);
+                }
+                self.lost(self.cut(BrokenOff::Closed), at, ended)
+            }
         }
     }
 

@@ -35,6 +35,8 @@ pub struct Script {
     /// How many requests the server works on at once, and how long it takes for each, [`Script::delay`] on
     /// average; the others wait. `None`: all at once, each for that time.
     pub slots: Option<Slots>,
+    /// Replies after which the server closes a connection, without having said so.
+    pub replies_per_connection: Option<u64>,
     /// Counts the requests whose heads reached a server, if anybody asks.
     pub heard: Option<Arc<AtomicU64>>,
     /// Decides what is drawn.
@@ -150,6 +152,7 @@ impl Script {
             client: Nanos::ZERO,
             stamps: false,
             slots: None,
+            replies_per_connection: None,
             heard: None,
             seed: 1,
         }

@@ -302,8 +302,11 @@ impl<D: Driver> Worker<'_, D> {
     /// Closes the connection; returns the backoff that its slot has to sit out.
     pub(super) fn close(&mut self, slot: Slot, then: NextStep) -> Option<u8> {
         let conn = &mut self.conns[slot.0 as usize];
-        if conn.is_connected() {
-            self.recorder.disconnected();
+        if conn.is_connected() && self.recorder.disconnected() {
+            self.recorder.looked_at(self.driver.tcp_info(slot));
+        }
+        if let Some(end) = conn.take_server_end() {
+            self.recorder.ended_by_server(end);
         }
         let says_goodbye = then == NextStep::Close && conn.state() == ConnState::Up;
         if let Some(client) = conn.tls.as_mut().filter(|_| says_goodbye) {

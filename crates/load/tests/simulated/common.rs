@@ -6,7 +6,7 @@ use std::sync::atomic::AtomicBool;
 
 use joust_load::sim::{self, Script};
 use joust_load::{Control, LoadOptions};
-use record::{Carrier, LoadPlan, LoadRecord, Outcome, RequestFigures, Sample};
+use record::{Carrier, LoadPlan, LoadRecord, Outcome, RequestFigures, Sample, TcpUse};
 use stats::Histogram;
 use units::Nanos;
 
@@ -38,6 +38,7 @@ pub(crate) fn check(record: &LoadRecord) {
     check_intervals(record);
     check_by_request(record);
     if record.raw_stride == 1 {
+        check_completions(record);
         check_raw(record);
     }
     for sample in &record.raw {
@@ -78,6 +79,30 @@ fn check_counts(record: &LoadRecord) {
     assert!(record.client.connections_open_max <= record.connections);
     assert_eq!(record.client.threads.len(), record.threads as usize);
     assert!(record.bytes.body <= record.bytes.read);
+    check_connections(record);
+}
+
+/// What is told of connections; a simulated network has no TCP that could be asked.
+fn check_connections(record: &LoadRecord) {
+    let (ends, tcp) = (&record.connection_ends, &record.tcp);
+    assert_eq!(ends.replies.values().sum::<u64>() + ends.others, ends.by_server);
+    assert!(ends.announced <= ends.by_server && ends.by_server <= record.connects);
+    if !record.plan.keeps_connections() && record.plan.requests_per_connection.is_none() {
+        assert_eq!(ends.by_server, 0, "the plan ends each connection");
+    }
+    let nothing_looked_at = TcpUse { connections: record.connects, ..TcpUse::default() };
+    assert_eq!(*tcp, nothing_looked_at);
+}
+
+/// Good replies by instant are those of the whole log.
+fn check_completions(record: &LoadRecord) {
+    let completions = &record.completions;
+    let mut expected = vec![0; completions.counts.len()];
+    for sample in record.raw.iter().filter(|sample| sample.outcome == Outcome::Ok) {
+        expected[(sample.done.0 / completions.bin.0) as usize] += 1;
+    }
+    assert_eq!(completions.counts, expected);
+    assert_eq!(completions.total(), record.requests.ok);
 }
 
 /// No instant of a law is lost in silence.

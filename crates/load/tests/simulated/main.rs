@@ -4,6 +4,7 @@
 mod bodies;
 mod carriers;
 mod common;
+mod ends;
 mod faults;
 mod merged;
 mod open_loop;

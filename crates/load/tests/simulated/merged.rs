@@ -114,6 +114,9 @@ proptest! {
         records.iter().for_each(|one| response.merge(&one.latencies.response));
         prop_assert_eq!(&sum.latencies.response, &response);
         prop_assert_eq!(sum.response_ms.max, response.max().map(Nanos::as_millis_f64));
+        prop_assert_eq!(sum.completions.total(), sum.requests.ok);
+        prop_assert_eq!(sum.connection_ends.by_server, total(|one| one.connection_ends.by_server));
+        prop_assert_eq!(sum.tcp.connections, sum.connects);
         check_intervals(&sum);
         check_by_request(&sum);
         let by_thread: u64 = sum.intervals.iter().flat_map(|it| &it.ok_by_thread).sum();

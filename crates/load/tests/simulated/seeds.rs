@@ -181,7 +181,8 @@ fn check_heard(case: &Case, record: &LoadRecord, heard: u64) {
         use Act::{Chunked, Dribble, Interim, Pause, Reply, SetCookie};
         matches!(act, Reply | Dribble { .. } | Pause { .. } | Interim | Chunked | SetCookie)
     };
-    let is_calm = case.script.acts.iter().all(|(act, _)| goes_on(*act));
+    let keeps = case.script.replies_per_connection.is_none();
+    let is_calm = keeps && case.script.acts.iter().all(|(act, _)| goes_on(*act));
     let n_lost = errors.timeout_waiting + errors.timeout_reading + requests.unanswered;
     let n_unconnected = errors.connect_refused
         + errors.connect_failed
@@ -360,6 +361,7 @@ fn script(r: &mut Pcg64Mcg) -> Script {
             .then(|| Stall { at: ms(r.random_range(0..200)), length: ms(r.random_range(1..200)) }),
         client: if one_in(r, 3) { Nanos(r.random_range(0..50_000)) } else { Nanos::ZERO },
         stamps: one_in(r, 4),
+        replies_per_connection: one_in(r, 4).then(|| r.random_range(1..40)),
         seed: r.random(),
         ..Script::new(Nanos(r.random_range(1_000..5_000_000)))
     }
