@@ -19,6 +19,7 @@ pub mod counters;
 mod cpus;
 mod evidence;
 mod first_part;
+pub mod machine;
 pub mod manual;
 pub mod parity;
 pub mod printed;
