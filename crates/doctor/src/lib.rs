@@ -21,11 +21,13 @@ mod evidence;
 mod first_part;
 pub mod machine;
 pub mod manual;
+mod modes;
 pub mod parity;
 pub mod printed;
 mod single;
 #[allow(dead_code, reason = "checks that use all of it follow")]
 mod timeline;
+mod transport;
 #[allow(dead_code, reason = "checks that use all of it follow")]
 mod window;
 mod words;

@@ -53,6 +53,45 @@ pub(crate) fn run(names: &[&str], blocks: u32) -> RunRecord {
     run
 }
 
+/// Says that counters moved by so much while a visit was loaded. A name is "server.TcpExt.ListenOverflows"; all
+/// counters of TCP of both sides could be read.
+pub(crate) fn count(visit: &mut Visit, moved: &[(&str, i64)]) {
+    let around = visit.surroundings.get_or_insert_default();
+    let series = &mut around.series;
+    let read = ["client.TcpExt", "client.Tcp", "server.TcpExt", "server.Tcp"];
+    series.sources.extend(read.map(str::to_owned));
+    series.at = vec![Nanos::ZERO, Nanos(INTERVAL.0 * INTERVALS)];
+    for &(name, change) in moved {
+        let (source, _) = name.rsplit_once('.').expect("a counter has a source");
+        series.sources.insert(source.to_owned());
+        let course = record::Course { first: 0, steps: vec![change] };
+        series.counters.insert(name.to_owned(), course);
+    }
+}
+
+/// Where a request stalls.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Phase {
+    /// Before the first byte of its reply.
+    FirstByte,
+    /// Between the first byte and the last one.
+    Body,
+}
+
+/// So many further requests of a load, over all its intervals, that take so many milliseconds longer, and at most 1 ms
+/// more.
+pub(crate) fn stall(load: &mut LoadRecord, requests: u64, millis: u64, phase: Phase) {
+    for n in 0..requests {
+        let fast = Nanos::from_micros(900 + n % TIMED);
+        let late = Nanos::from_millis(millis) + Nanos::from_micros(n * 7919 % 1000);
+        let slow = fast + late;
+        load.latencies.first_byte.record(if phase == Phase::FirstByte { slow } else { fast });
+        load.latencies.service.record(slow);
+        let at = n as usize % load.intervals.len();
+        load.intervals[at].service.record(slow);
+    }
+}
+
 /// Sets how busy generator and server were in every visit of a contender, 0 to 1.
 pub(crate) fn limit(run: &mut RunRecord, contender: usize, client: f64, server: f64) {
     let part = |whole: Nanos, share: f64| Nanos((whole.0 as f64 * share).round() as u64);
@@ -147,6 +186,7 @@ pub(crate) fn load() -> LoadRecord {
         latencies.response.merge(&interval.response);
         latencies.first_byte.merge(&interval.service);
     }
+    (0..CONNECTIONS.into()).for_each(|n| latencies.connect.record(Nanos::from_micros(80 + n)));
     LoadRecord {
         engine: "made up".to_owned(),
         seconds: wall.as_secs_f64(),

@@ -2,11 +2,13 @@
 //! in the file, a planted test that must fire and a clean one that must stay silent. Start reading at
 //! [`Check`].
 
+mod accept_queue_overflow;
 mod bodies_change_under_load;
 mod bursts_of_replies;
 mod coarse_clock;
 mod concurrency_not_reached;
 mod cut_off_at_the_end;
+mod delayed_ack;
 mod different_bodies;
 mod different_work;
 mod disturbed_machine;
@@ -16,8 +18,11 @@ mod keep_alive_not_honoured;
 mod late_sends;
 mod loopback_mtu;
 mod no_steady_state;
+mod packet_loss;
+mod request_retransmitted;
 mod seen_otherwise;
 mod shared_cpus;
+mod stalls_of_a_fixed_time;
 mod too_few_samples;
 mod truncated_latencies;
 pub(crate) mod two_clusters;
@@ -35,11 +40,13 @@ use crate::{Evidence, Observation};
 
 /// Every check, by name.
 pub const CHECKS: &[&Check] = &[
+    &accept_queue_overflow::ITEM,
     &bodies_change_under_load::ITEM,
     &bursts_of_replies::ITEM,
     &coarse_clock::ITEM,
     &concurrency_not_reached::ITEM,
     &cut_off_at_the_end::ITEM,
+    &delayed_ack::ITEM,
     &different_bodies::ITEM,
     &different_work::ITEM,
     &disturbed_machine::ITEM,
@@ -49,8 +56,11 @@ pub const CHECKS: &[&Check] = &[
     &late_sends::ITEM,
     &loopback_mtu::ITEM,
     &no_steady_state::ITEM,
+    &packet_loss::ITEM,
+    &request_retransmitted::ITEM,
     &seen_otherwise::ITEM,
     &shared_cpus::ITEM,
+    &stalls_of_a_fixed_time::ITEM,
     &too_few_samples::ITEM,
     &truncated_latencies::ITEM,
     &two_clusters::ITEM,
