@@ -88,6 +88,10 @@ pub static VMSTAT: CounterSource =
 /// Interrupts served in software, by CPU: "softirqs.0.NET_RX".
 pub static SOFTIRQS: CounterSource =
     CounterSource { file: "/proc/softirqs", parse: softirqs, name: "softirqs", ..MACHINE };
+/// What the table of connections of a firewall dropped, all CPUs together: "server.conntrack.drop",
+/// "server.conntrack.insert_failed".
+pub static CONNTRACK_STATISTICS: CounterSource =
+    CounterSource { file: "stat/nf_conntrack", parse: conntrack, ..NETWORK };
 /// Entries of the connection table and its maximum: "conntrack.count", "conntrack.max".
 pub static CONNTRACK_COUNT: CounterSource = CounterSource {
     file: "/proc/sys/net/netfilter/nf_conntrack_count",
@@ -177,6 +181,20 @@ fn listeners(side: &str, text: &str, counters: &mut Counters) {
     });
     if let Some(longest) = waiting.max() {
         counters.insert(format!("{side}.listeners.queue_max"), longest);
+    }
+}
+
+/// A head with the columns, then a line a CPU, in hexadecimal.
+fn conntrack(side: &str, text: &str, counters: &mut Counters) {
+    const WANTED: [&str; 2] = ["drop", "insert_failed"];
+    let mut lines = text.lines();
+    let columns: Vec<&str> = lines.next().unwrap_or_default().split_whitespace().collect();
+    for line in lines {
+        for (column, value) in columns.iter().zip(line.split_whitespace()) {
+            if let (true, Ok(value)) = (WANTED.contains(column), u64::from_str_radix(value, 16)) {
+                *counters.entry(format!("{side}.conntrack.{column}")).or_default() += value;
+            }
+        }
     }
 }
 
@@ -348,6 +366,15 @@ mod tests {
                     1: 0100007F:1F91 00000000:0000 0A 00000000:00000002 00:00000000 00000000\n   \
                     2: 0100007F:1F90 0100007F:9999 01 00000000:00000FFF 00:00000000 00000000\n";
         assert_eq!(parsed(&LISTENERS, "both", text), named(&[("both.listeners.queue_max", 31)]));
+    }
+
+    #[test]
+    fn drops_of_the_connection_table_are_summed_over_cpus() {
+        let text = "entries  found insert_failed drop early_drop\n\
+                    0000000a  00000000 00000001 0000000f 00000002\n\
+                    0000000a  00000000 00000000 00000001 00000000\n";
+        let expected = [("both.conntrack.drop", 16), ("both.conntrack.insert_failed", 1)];
+        assert_eq!(parsed(&CONNTRACK_STATISTICS, "both", text), named(&expected));
     }
 
     #[test]

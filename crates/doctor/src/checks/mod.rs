@@ -7,16 +7,20 @@ mod bodies_change_under_load;
 mod bursts_of_replies;
 mod coarse_clock;
 mod concurrency_not_reached;
+mod connection_table_full;
 mod cut_off_at_the_end;
 mod delayed_ack;
 mod different_bodies;
 mod different_work;
 mod disturbed_machine;
 mod errors_as_speed;
+mod file_descriptors_exhausted;
 mod generator_limit;
 mod keep_alive_not_honoured;
 mod late_sends;
+mod local_ports_exhausted;
 mod loopback_mtu;
+mod network_backlog_dropped;
 mod no_steady_state;
 mod packet_loss;
 mod request_retransmitted;
@@ -45,16 +49,20 @@ pub const CHECKS: &[&Check] = &[
     &bursts_of_replies::ITEM,
     &coarse_clock::ITEM,
     &concurrency_not_reached::ITEM,
+    &connection_table_full::ITEM,
     &cut_off_at_the_end::ITEM,
     &delayed_ack::ITEM,
     &different_bodies::ITEM,
     &different_work::ITEM,
     &disturbed_machine::ITEM,
     &errors_as_speed::ITEM,
+    &file_descriptors_exhausted::ITEM,
     &generator_limit::ITEM,
     &keep_alive_not_honoured::ITEM,
     &late_sends::ITEM,
+    &local_ports_exhausted::ITEM,
     &loopback_mtu::ITEM,
+    &network_backlog_dropped::ITEM,
     &no_steady_state::ITEM,
     &packet_loss::ITEM,
     &request_retransmitted::ITEM,
