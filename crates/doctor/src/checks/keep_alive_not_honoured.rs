@@ -7,7 +7,7 @@
 
 use std::collections::BTreeMap;
 
-use record::{Certainty, Question, Severity};
+use record::{Certainty, ConnectionEnds, Question, Severity};
 
 use super::Check;
 use crate::{Evidence, Observation, words};
@@ -25,7 +25,8 @@ pub(crate) const ITEM: Check = Check {
              most), or compare without keep-alive ([workload] keep_alive = false; on the command line \
              --no-keepalive)",
     detection: "Connections made over connections asked for, above 1.05, and more than one reconnect in \
-             10,000 requests",
+             10,000 requests. The limit is named where nine in ten of the connections that the server ended had \
+             the same number of replies",
     example: "`joust serve --fixed 3361 --fault keepalive=10`, or Apache with its default \
              MaxKeepAliveRequests 100",
     source: "https://httpd.apache.org/docs/2.4/mod/core.html#maxkeepaliverequests; \
@@ -41,6 +42,12 @@ const CONNECTS_MAX: f64 = 1.05;
 /// a few requests, so one in 10,000 does not reach a thousandth of the rate. lighttpd can keep a
 /// connection for 65,535 requests at most, which a long visit uses up.
 const REQUESTS_PER_RECONNECT_MAX: u64 = 10_000;
+
+/// Of the connections that the server ended, the part that must have had the same number of replies for this to be
+/// a limit: some end for other reasons.
+const SAME_MIN: f64 = 0.9;
+/// Minimum number of connections that the server ended, for that to be told.
+const ENDED_MIN: u64 = 5;
 
 /// Servers with a limit of requests a connection, by how the `Server` field of their replies begins: what
 /// lifts it, or that nothing does.
@@ -96,15 +103,18 @@ fn look_at(evidence: &Evidence, contender: usize) -> Option<Closing> {
     if few || again.saturating_mul(REQUESTS_PER_RECONNECT_MAX) < requests {
         return None;
     }
-    let limit = limit(requests, made, again).max(1);
+    let ends = Ends::of(evidence, contender);
+    let limit =
+        ends.as_ref().map_or_else(|| limit(requests, made, again), |ends| ends.limit).max(1);
     let after = match limit {
         1 => "one request".to_owned(),
         n => format!("{} requests", words::grouped(n)),
     };
+    let ends = ends.map_or(String::new(), |ends| ends.to_string());
     let way_out = lifted_by(evidence, contender).map_or(String::new(), |how| format!("; {how}"));
     let said = format!(
         "{}: {} for {} that should have been kept: the server closes each connection after \
-         {after}{way_out}",
+         {after}{ends}{way_out}",
         evidence.name(contender),
         words::count(made, "connection"),
         words::grouped(asked),
@@ -112,7 +122,43 @@ fn look_at(evidence: &Evidence, contender: usize) -> Option<Closing> {
     Some(Closing { contender, limit, said })
 }
 
-/// After how many requests connections are closed. It lies between requests over all connections (the end of
+/// The number of replies that nearly all connections had which the server ended.
+struct Ends {
+    limit: u64,
+    /// Connections that had so many.
+    same: u64,
+    /// All that the server ended.
+    all: u64,
+}
+
+impl Ends {
+    /// `None` where the connections were not counted, or had unlike numbers.
+    fn of(evidence: &Evidence, contender: usize) -> Option<Self> {
+        let mut sum = ConnectionEnds::default();
+        evidence.loads(contender).for_each(|(_, load)| sum.merge(&load.connection_ends));
+        let (&limit, &same) = sum.replies.iter().max_by_key(|(_, connections)| **connections)?;
+        let all = sum.by_server;
+        (all >= ENDED_MIN && same as f64 >= SAME_MIN * all as f64).then_some(Self {
+            limit,
+            same,
+            all,
+        })
+    }
+}
+
+impl std::fmt::Display for Ends {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self { limit, same, all } = self;
+        let (same, all) = (words::grouped(*same), words::count(*all, "connection"));
+        write!(
+            f,
+            ", a limit of {} a connection: so many had {same} of {all} that it ended",
+            words::count(*limit, "request")
+        )
+    }
+}
+
+/// After how many requests connections are closed, where their ends were not counted. It lies between requests over all connections (the end of
 /// the load cut the last ones) and requests over those that were closed. Limits are round numbers, so the
 /// roundest number between the two is taken.
 fn limit(requests: u64, made: u64, closed: u64) -> u64 {
@@ -226,6 +272,30 @@ mod tests {
             assert!(told.contains(&format!("`Server: {field}`")) && told.contains(how), "{told}");
         }
         assert!(told("url", "thing/1").ends_with("after 100 requests"), "nothing is guessed");
+    }
+
+    #[test]
+    fn a_limit_is_counted_where_nearly_all_connections_had_as_many_replies() {
+        let ended = |counts: &[(u64, u64)]| {
+            let mut run = limited_to(100);
+            for visit in run.visits.iter_mut().filter(|visit| visit.contender == 1) {
+                let ends = &mut visit.load.as_mut().unwrap().connection_ends;
+                for &(replies, connections) in counts {
+                    (0..connections).for_each(|_| ends.record(replies, false));
+                }
+            }
+            look(&Evidence::of(&run))[0].evidence.clone()
+        };
+        for limit in [100, 1000, 137] {
+            let said = ended(&[(limit, 40), (3, 1)]);
+            let counted = format!(
+                "{} requests a connection: so many had 320 of 328 connections that it ended",
+                words::grouped(limit)
+            );
+            assert!(said.contains(&counted), "{said}");
+        }
+        let unlike = ended(&[(100, 20), (57, 20)]);
+        assert!(unlike.ends_with("closes each connection after 100 requests"), "{unlike}");
     }
 
     #[test]
