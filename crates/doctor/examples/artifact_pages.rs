@@ -6,10 +6,10 @@ use std::{fs, io};
 
 fn main() -> io::Result<()> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/artifacts");
-    fs::create_dir_all(&folder)?;
-    for entry in fs::read_dir(&folder)? {
-        fs::remove_file(entry?.path())?;
+    if folder.exists() {
+        fs::remove_dir_all(&folder)?;
     }
+    fs::create_dir_all(folder.join("printed"))?;
     for (name, text) in joust_doctor::manual::pages() {
         fs::write(folder.join(name), text)?;
     }
