@@ -13,7 +13,9 @@ use crate::words::Word;
 /// Longest command line that is read.
 const COMMAND_WORDS_MAX: usize = 80;
 /// How far before its report a command line at a prompt belongs to it, whatever stands before.
-const NEAR_BYTES_MAX: usize = 400;
+const NEXT_BYTES_MAX: usize = 400;
+/// How far before its report a command line may stand at all.
+const NEAR_BYTES_MAX: usize = 2000;
 
 /// A command line in a text.
 #[derive(Debug, Clone)]
@@ -327,10 +329,10 @@ pub(crate) fn the_one(before: Vec<Called>, report: &Report) -> Option<Called> {
     let mut fitting: Vec<Called> =
         before.into_iter().filter(|called| agrees(&called.ordered, report)).collect();
     let nearest = fitting.pop()?;
-    let near = report.place.start.saturating_sub(nearest.place.end) <= NEAR_BYTES_MAX;
-    let is_next = nearest.place == last && nearest.at_prompt && near;
+    let between = report.place.start.saturating_sub(nearest.place.end);
+    let is_next = nearest.place == last && nearest.at_prompt && between <= NEXT_BYTES_MAX;
     let alone = fitting.iter().all(|other| other.ordered == nearest.ordered);
-    (is_next || alone).then_some(nearest)
+    ((is_next || alone) && between <= NEAR_BYTES_MAX).then_some(nearest)
 }
 
 /// Whether a command line says nothing else than the report.
@@ -514,7 +516,7 @@ impl Walk<'_, '_> {
             self.at += 1;
             value.push(' ');
             value.push_str(word);
-            closed = word.ends_with(quote) || value.len() > NEAR_BYTES_MAX;
+            closed = word.ends_with(quote) || value.len() > NEXT_BYTES_MAX;
         }
         Some(value)
     }

@@ -242,7 +242,7 @@ fn tag(rest: &str) -> Option<(usize, Instead)> {
 /// The stars of Markdown around words; those that stand alone are siege's.
 fn emphasis(rest: &str, before: Option<char>) -> Option<(usize, Instead)> {
     let stars = rest.bytes().take_while(|byte| *byte == b'*').count();
-    let is_word = |c: Option<char>| c.is_some_and(|c| !c.is_whitespace());
+    let is_word = |c: Option<char>| c.is_some_and(|c| !c.is_whitespace() && c != '>');
     let marks = stars > 1 && (is_word(before) || is_word(rest[stars..].chars().next()));
     marks.then_some((stars, Instead::Text("")))
 }

@@ -3,6 +3,7 @@
 use units::{Bytes, Nanos, PerSecond, Share};
 
 use crate::layout::{Field, Layout, field, nothing, put, read};
+use crate::numbers::count;
 use crate::report::{Rates, Report, Summary};
 use crate::words::Cursor;
 use crate::{ReadError, Tool};
@@ -32,13 +33,10 @@ fn read_reports(text: &str) -> Result<Vec<Report>, ReadError> {
 static LAYOUT: Layout = Layout { tool: "h2load", fields: FIELDS, finish: nothing };
 
 const FIELDS: &[Field] = &[
+    field("spawning thread #0:", |at, to| spawning(at, to, 0)).opens(),
     field("spawning thread", |at, to| {
-        at.word()?;
-        let clients = at.count()?;
-        at.says("total client(s).")?;
-        to.threads = Some(to.threads.unwrap_or(0).saturating_add(1));
-        to.concurrency = Some(to.concurrency.unwrap_or(0).saturating_add(clients));
-        Some(())
+        let thread = count(at.word()?.strip_prefix('#')?.strip_suffix(':')?)?;
+        spawning(at, to, thread)
     })
     .opens()
     .repeats(),
@@ -92,6 +90,14 @@ const FIELDS: &[Field] = &[
         .always(),
     field("req/s :", rates).also("req/s (client) :"),
 ];
+
+/// `spawning thread #0: 4 total client(s). 100 total requests`: what all threads have together.
+fn spawning(at: &mut Cursor<'_, '_>, to: &mut Report, thread: u64) -> Option<()> {
+    let clients = at.count()?;
+    at.says("total client(s).")?;
+    to.add_thread(thread, clients);
+    Some(())
+}
 
 /// `total: bytes as rounded (bytes), heads, data`; the first versions print the bytes alone.
 fn traffic(at: &mut Cursor<'_, '_>, to: &mut Report) -> Option<()> {

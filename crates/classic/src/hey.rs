@@ -131,39 +131,69 @@ pub(crate) fn details(at: &mut Cursor<'_, '_>) -> Option<Summary> {
     Some(Summary { mean: Some(mean), min: Some(min), max: Some(max), ..Summary::default() })
 }
 
-/// `  95% in 0.0063 secs`. Where there are too few replies for a percentile hey prints one of 0 % in
-/// its place, which is none and is left out.
+/// `  95% in 0.0063 secs`. Where there are too few replies for a percentile hey prints one of 0 % in its place,
+/// and oha NaN: these are none and are left out.
 pub(crate) fn percentiles(at: &mut Cursor<'_, '_>, to: &mut Report) -> Option<()> {
-    while let Some(percent) = at.percent() {
+    let time = |at: &mut Cursor<'_, '_>| {
         at.says("in")?;
-        // oha prints NaN of nothing.
-        let Some(time) = seconds(at) else {
-            at.word()?;
-            at.word()?;
-            continue;
-        };
-        if percent > 0.0 {
-            to.percentiles.push((percent, time));
+        seconds(at)
+    };
+    let mut percentiles: Vec<(f64, Nanos)> = Vec::new();
+    loop {
+        if let Some(row) = at.percentile(percentiles.last().map(|row| row.0), time) {
+            percentiles.push(row);
+        } else if nothing(at).is_none() {
+            break;
         }
     }
+    percentiles.retain(|(percent, _)| *percent > 0.0);
+    to.percentiles = percentiles;
+    Some(())
+}
+
+/// A row of a percentile that is none.
+fn nothing(at: &mut Cursor<'_, '_>) -> Option<()> {
+    let mut ahead = at.clone();
+    let percent = ahead.percent()?;
+    ahead.says("in")?;
+    let is_nan = ahead.peek() == Some("NaN");
+    let is_zero = percent == 0.0 && ahead.number() == Some(0.0);
+    if is_nan {
+        ahead.word()?;
+    }
+    (is_nan || is_zero).then_some(())?;
+    unit(&mut ahead)?;
+    *at = ahead;
     Some(())
 }
 
 /// `  [200]\t24091 responses`; no line where nothing was answered.
 pub(crate) fn statuses(at: &mut Cursor<'_, '_>, to: &mut Report) -> Option<()> {
     let mut codes = BTreeMap::new();
-    while let Some(code) = at.peek().and_then(bracketed) {
-        at.word()?;
-        codes.insert(u16::try_from(code).ok()?, at.count()?);
-        at.says("responses").or_else(|| at.says("response"))?;
+    while let Some((code, count)) = status(at) {
+        codes.insert(code, count);
     }
     to.requests.set_statuses(codes);
     Some(())
 }
 
-/// `  [10]\tGet "http://...": dial tcp ...: connect: connection refused`, one line each.
+fn status(at: &mut Cursor<'_, '_>) -> Option<(u16, u64)> {
+    let mut ahead = at.clone();
+    let code = u16::try_from(bracketed(ahead.word()?)?).ok()?;
+    let count = ahead.count()?;
+    ahead.says("responses")?;
+    *at = ahead;
+    Some((code, count))
+}
+
+/// `  [10]\tGet "http://...": dial tcp ...: connect: connection refused`, one line each. Behind an empty line a
+/// number in brackets is a footnote, unless every line has one before it.
 pub(crate) fn errors(at: &mut Cursor<'_, '_>, to: &mut Report) -> Option<()> {
+    let spaced = at.after_blank();
     while let Some(count) = at.peek().and_then(bracketed) {
+        if at.after_blank() && !spaced {
+            break;
+        }
         at.word()?;
         let kind = to.errors.entry(at.line()).or_default();
         *kind = kind.saturating_add(count);

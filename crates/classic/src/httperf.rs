@@ -131,10 +131,13 @@ const FIELDS: &[Field] = &[
 
 /// Sizes are means by reply: one that is cut off before the count of replies has none.
 fn finish(report: &mut Report) {
-    if report.requests.complete == Some(0) {
+    // 0.0 ms is what it prints where there was no reply.
+    let replied = report.requests.complete.is_some_and(|replies| replies > 0);
+    if !replied && report.times.total.mean.is_none_or(|mean| mean.0 == 0) {
         report.times.waiting.mean = None;
         report.times.receiving.mean = None;
         report.times.total.mean = None;
+        report.steps.time = None;
     }
     if report.traffic.received == Some(Bytes(0)) && report.requests.complete != Some(0) {
         report.traffic.received = None;

@@ -32,7 +32,7 @@ fn read_reports(text: &str) -> Result<Vec<Report>, ReadError> {
     read(&[&TEXT, &JSON], text)
 }
 
-static TEXT: Layout = Layout { tool: "k6", fields: TEXT_FIELDS, finish: nothing };
+static TEXT: Layout = Layout { tool: "k6", fields: TEXT_FIELDS, finish };
 static JSON: Layout = Layout { tool: "k6", fields: JSON_FIELDS, finish: nothing };
 
 const TEXT_FIELDS: &[Field] = &[
@@ -147,6 +147,14 @@ const JSON_FIELDS: &[Field] = &[
     field("\"testRunDurationMs\":", |at, to| put(&mut to.duration, millis(at.number()?))),
 ];
 
+/// Without its rounds it is not known whose progress that was.
+fn finish(report: &mut Report) {
+    if report.users.rate.is_none() {
+        (report.duration, report.steps.duration) = (None, None);
+        (report.users.iterations, report.users.interrupted) = (None, None);
+    }
+}
+
 /// How far the rounds over their rate may be from the time printed, in parts of it and in seconds: users start
 /// and end outside of it.
 const DURATION_TOLERANCE: f64 = 0.02;
@@ -182,7 +190,8 @@ fn looping(at: &mut Cursor<'_, '_>, to: &mut Report) -> Option<()> {
     put(&mut to.concurrency, users)
 }
 
-/// A line of progress: `running (00m14.9s), 0/1 VUs, 1 complete and 0 interrupted iterations`.
+/// The last line of progress: `running (00m14.9s), 0/1 VUs, 1 complete and 0 interrupted iterations`; in those
+/// before it users are at work.
 struct Progress {
     time: Nanos,
     step: Nanos,
@@ -193,7 +202,8 @@ struct Progress {
 fn progress(at: &mut Cursor<'_, '_>) -> Option<Progress> {
     let time = at.span()?;
     let step = Nanos::from_secs_f64(at.step());
-    at.word()?.contains('/').then_some(())?;
+    let (working, _) = at.word()?.split_once('/')?;
+    (working.parse() == Ok(0)).then_some(())?;
     at.says("VUs")?;
     let complete = at.count()?;
     at.says("complete and")?;

@@ -68,8 +68,9 @@ pub(crate) fn figure(word: &str) -> Option<Reading> {
     word.starts_with(|c: char| c.is_ascii_digit()).then_some(())?;
     if let Some((mantissa, exponent)) = word.split_once(['e', 'E']) {
         let exponent: i32 = exponent.parse().ok()?;
-        let Reading::Sure(figure) = figure(mantissa)? else { return None };
-        return sure(figure.times(10_f64.powi(exponent)));
+        // A mantissa has one digit before its decimals, and no groups.
+        let mantissa = figure(mantissa)?.settle(Comma::BeforeDecimals)?;
+        return sure(mantissa.times(10_f64.powi(exponent)));
     }
     let points = word.matches('.').count();
     let commas = word.matches(',').count();
@@ -131,6 +132,19 @@ pub(crate) fn with_unit(word: &str) -> Option<(Reading, &str)> {
     let word = bare(word);
     let end = word.find(|c: char| !c.is_ascii_digit() && !".,'".contains(c)).unwrap_or(word.len());
     Some((figure(&word[..end])?, &word[end..]))
+}
+
+/// What the comma of a number is, if it can be one thing only.
+pub(crate) fn comma(word: &str) -> Comma {
+    let Some((Reading::Sure(_), unit)) = with_unit(word) else { return Comma::Unknown };
+    let number = bare(word).strip_suffix(unit).unwrap_or(word);
+    match number.rfind(',') {
+        None => Comma::Unknown,
+        Some(at) if number.matches(',').count() > 1 || number.rfind('.') > Some(at) => {
+            Comma::BetweenGroups
+        }
+        Some(_) => Comma::BeforeDecimals,
+    }
 }
 
 /// Seconds that a unit of time has.
@@ -259,6 +273,22 @@ mod tests {
         let of = |word| size(word, Comma::Unknown).map(|figure| bytes(figure.value));
         assert_eq!((of("1.50KB"), of("269.46MB/s")), (Some(Bytes(1536)), Some(Bytes(282_549_289))));
         assert_eq!((of("7"), of("2kB")), (None, Some(Bytes(2000))));
+    }
+
+    #[test]
+    fn a_comma_is_known_where_it_can_be_one_thing_only() {
+        assert_eq!(
+            (comma("12,5ms"), comma("(1,8).")),
+            (Comma::BeforeDecimals, Comma::BeforeDecimals)
+        );
+        assert_eq!(
+            (comma("1,234.5"), comma("1,000,000")),
+            (Comma::BetweenGroups, Comma::BetweenGroups)
+        );
+        assert_eq!(
+            (comma("1,234"), comma("12.5"), comma("a,b")),
+            (Comma::Unknown, Comma::Unknown, Comma::Unknown)
+        );
     }
 
     #[test]

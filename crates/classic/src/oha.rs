@@ -151,14 +151,15 @@ fn summary(at: &mut Cursor<'_, '_>, to: &mut Report) -> Option<()> {
     Some(())
 }
 
+/// `average`, `fastest` and `slowest`: all of them, or this is another object.
 fn triple(at: &mut Cursor<'_, '_>) -> Summary {
     let numbers = numbers(at);
-    let secs = |name: &str| {
-        let (_, value) = numbers.iter().find(|(key, _)| key == name)?;
-        Some(Nanos::from_secs_f64(*value))
-    };
-    let (mean, min, max) = (secs("average"), secs("fastest"), secs("slowest"));
-    Summary { mean, min, max, ..Summary::default() }
+    let names: Vec<&str> = numbers.iter().map(|(name, _)| name.as_str()).collect();
+    if names != ["average", "fastest", "slowest"] {
+        return Summary::default();
+    }
+    let secs = |index: usize| Some(Nanos::from_secs_f64(numbers[index].1));
+    Summary { mean: secs(0), min: secs(1), max: secs(2), ..Summary::default() }
 }
 
 /// `"p99.9": 0.0026`.

@@ -276,6 +276,17 @@ impl Report {
         self.missing.is_empty()
     }
 
+    /// Adds the connections of a thread, by its index. Where one before it is missing nothing is known.
+    pub(crate) fn add_thread(&mut self, index: u64, connections: u64) {
+        let told = if index == 0 {
+            Some(0)
+        } else {
+            self.concurrency.filter(|_| self.threads == Some(index))
+        };
+        self.threads = told.map(|_| index.saturating_add(1));
+        self.concurrency = told.map(|sum| sum.saturating_add(connections));
+    }
+
     /// The time of one percentile, where the tool printed that one.
     pub fn percentile(&self, percent: f64) -> Option<Nanos> {
         let at = self.percentiles.iter().find(|(printed, _)| *printed == percent)?;

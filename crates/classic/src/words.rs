@@ -18,6 +18,8 @@ pub(crate) struct Word<'t> {
     pub(crate) starts_line: bool,
     /// Whether a bar stands before it: of a table, or of a pipe.
     pub(crate) after_bar: bool,
+    /// Whether an empty line stands before it.
+    pub(crate) after_blank: bool,
 }
 
 /// Lines without a number that may stand between numbered ones: they were wrapped.
@@ -33,13 +35,14 @@ const COMMA_WORDS: usize = 100;
 pub(crate) fn words(text: &str) -> Vec<Word<'_>> {
     let mut found: Vec<Word> = Vec::new();
     let mut numbers = line_numbers(text).into_iter().peekable();
-    let (mut at, mut starts_line, mut after_bar) = (0, true, false);
+    let (mut at, mut starts_line, mut after_bar, mut newlines) = (0, true, false, 0);
     while at < text.len() {
         let rest = &text[at..];
         let gap = gap(rest) + if starts_line { quotation(&rest[gap(rest)..]) } else { 0 };
         if gap > 0 {
             starts_line |= rest[..gap].contains(['\n', '\r']);
             after_bar |= rest[..gap].contains('|');
+            newlines += rest[..gap].matches('\n').count();
             at += gap;
             continue;
         }
@@ -54,8 +57,9 @@ pub(crate) fn words(text: &str) -> Vec<Word<'_>> {
         if !word.is_empty() && !is_mark {
             let start = at + rest[..length].find(word).unwrap_or(0);
             let place = start..start + word.len();
-            found.push(Word { text: word, place, starts_line, after_bar });
-            (starts_line, after_bar) = (false, false);
+            let after_blank = newlines > 1;
+            found.push(Word { text: word, place, starts_line, after_bar, after_blank });
+            (starts_line, after_bar, newlines) = (false, false, 0);
         }
         at += length;
     }
@@ -208,6 +212,11 @@ impl<'t, 'w> Cursor<'t, 'w> {
         Some(self.words.get(self.at)?.text)
     }
 
+    /// Whether an empty line stands before the next word.
+    pub(crate) fn after_blank(&self) -> bool {
+        self.words.get(self.at).is_some_and(|word| word.after_blank)
+    }
+
     /// The next word, if it stands on the same line as the one before.
     fn peek_on_line(&self) -> Option<&'t str> {
         self.words.get(self.at).filter(|word| !word.starts_line).map(|word| word.text)
@@ -295,6 +304,20 @@ impl<'t, 'w> Cursor<'t, 'w> {
         self.at += words;
         self.step = size.step;
         Some(bytes(size.value))
+    }
+
+    /// A row of a table of percentiles, if the next percentage is above the last one: as `50%  12` where a time
+    /// is read like that.
+    pub(crate) fn percentile(
+        &mut self,
+        last: Option<f64>,
+        time: impl Fn(&mut Self) -> Option<Nanos>,
+    ) -> Option<(f64, Nanos)> {
+        let mut ahead = self.clone();
+        let percent = ahead.percent().filter(|percent| last.is_none_or(|last| *percent > last))?;
+        let time = time(&mut ahead)?;
+        *self = ahead;
+        Some((percent, time))
     }
 
     /// A percentage, as "50%" or "99.9%:".
@@ -407,15 +430,11 @@ impl<'t, 'w> Cursor<'t, 'w> {
         let around = &self.words[start..(index + COMMA_WORDS).min(self.words.len())];
         let (mut decimals, mut groups) = (false, false);
         for word in around.iter().filter(|word| word.text.contains(',')) {
-            let Some((Reading::Sure(_), _)) = with_unit(word.text) else { continue };
-            let number = numbers::bare(word.text);
-            let point = number.rfind('.');
-            match number.rfind(',') {
-                Some(comma) if number.matches(',').count() > 1 || point > Some(comma) => {
-                    groups = true
-                }
-                Some(_) => decimals = true,
-                None => {}
+            let value = word.text.rsplit('=').next().unwrap_or(word.text);
+            match numbers::comma(value) {
+                Comma::BeforeDecimals => decimals = true,
+                Comma::BetweenGroups => groups = true,
+                Comma::Unknown => {}
             }
         }
         match (decimals, groups) {

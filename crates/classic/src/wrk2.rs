@@ -45,14 +45,14 @@ const FIELDS: &[Field] = &[
     RATES,
     field("Latency Distribution (HdrHistogram - Recorded Latency)", distribution).signs(),
     // What it was if nobody had waited: left out.
-    field("Latency Distribution (HdrHistogram - Uncorrected Latency", label).signs(),
+    field("Latency Distribution (HdrHistogram - Uncorrected Latency", label).signs().parts(),
     field("Detailed Percentile spectrum: Value Percentile TotalCount 1/(1-Percentile)", spectrum)
         .repeats(),
     field("#[Mean =", moments).repeats(),
-    REQUESTS.always(),
-    ERRORS,
-    BAD,
-    RATE.always(),
+    REQUESTS.always().whole(),
+    ERRORS.whole(),
+    BAD.whole(),
+    RATE.always().whole(),
 ];
 
 /// Rows of `value percentile count 1/(1-percentile)`, in milliseconds; the counts add up.
@@ -93,7 +93,7 @@ fn moments(at: &mut Cursor<'_, '_>, to: &mut Report) -> Option<()> {
         .total
         .mean
         .zip(to.steps.time)
-        .is_none_or(|(printed, step)| printed.0.abs_diff(mean.0) <= step.0);
+        .is_some_and(|(printed, step)| printed.0.abs_diff(mean.0) <= step.0);
     if fits {
         (to.times.total.mean, to.times.total.sd) = (Some(mean), Some(sd));
         put(&mut to.steps.time, step)?;

@@ -4,6 +4,7 @@
 
 use joust_classic::{ALL, Report, named, read_any};
 use proptest::prelude::*;
+use units::Nanos;
 
 mod support;
 
@@ -113,6 +114,12 @@ fn damage() -> impl Strategy<Value = (usize, Vec<(usize, usize, String)>)> {
         Just("ä\u{1b}[".to_owned()),
         Just("<td ".to_owned()),
         Just("\":".to_owned()),
+        Just("&#x110000;&#".to_owned()),
+        Just("1,234".to_owned()),
+        Just("**\u{202f}“".to_owned()),
+        Just("█ GROUP: x".to_owned()),
+        Just("\n1 \n2 \n3 ".to_owned()),
+        Just("$ ab -n 1 -c 99999999999999999999 -k http://x/ ".to_owned()),
         Just("\n".to_owned()),
     ];
     (0..REPORTS.len(), prop::collection::vec((any::<usize>(), 0..40_usize, pieces), 1..8))
@@ -130,6 +137,42 @@ fn damaged(text: &str, damage: &[(usize, usize, String)]) -> String {
     text
 }
 
+/// A report, and which of its lines are kept, over and over.
+fn lines() -> impl Strategy<Value = (usize, Vec<bool>)> {
+    (0..REPORTS.len(), prop::collection::vec(prop::bool::weighted(0.8), 1..60))
+}
+
+/// What a report says in one line each.
+fn scalars(report: &Report) -> Vec<Option<f64>> {
+    let time = |time: Option<Nanos>| time.map(Nanos::as_secs_f64);
+    let count = |count: Option<u64>| count.map(|count| count as f64);
+    // What hey and oha count by status and by error they tell in several lines.
+    let by_row = ["hey", "oha"].contains(&report.tool);
+    let complete = report.requests.complete.filter(|_| !by_row);
+    let mut all = vec![
+        count(complete),
+        count(report.requests.started),
+        count(report.requests.succeeded),
+        count(report.requests.kept_alive),
+        time(report.duration),
+        time(report.time_per_request),
+        report.rate.map(|rate| rate.0),
+        report.traffic.rate.filter(|_| report.traffic.rate_unit.is_some()).map(|rate| rate.0),
+        count(report.traffic.received.map(|bytes| bytes.0)),
+        count(report.traffic.bodies.map(|bytes| bytes.0)),
+        count(report.traffic.heads.map(|bytes| bytes.0)),
+        report.concurrency_mean,
+        report.rates.mean.map(|rate| rate.0),
+        count(report.users.iterations),
+        count(report.users.allocated),
+    ];
+    let times = &report.times;
+    for summary in [times.connect, times.waiting, times.processing, times.total, times.connection] {
+        all.extend([summary.mean, summary.sd, summary.median, summary.min, summary.max].map(time));
+    }
+    all
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(2000))]
 
@@ -143,6 +186,42 @@ proptest! {
                 let _ = report.claims();
             }
         }
+    }
+
+    #[test]
+    fn lines_that_are_missing_take_no_others_place((which, kept) in lines()) {
+        let (file, tool) = REPORTS[which];
+        // Without its heading a group of k6 is the whole, and an object of JSON another one.
+        prop_assume!(file != "k6-1.x" && !text(file).contains("\": {"));
+        let whole = figures(text(file), tool).pop().unwrap_or_default();
+        let kept = kept.iter().cycle();
+        let lines = text(file).lines().zip(kept).filter(|(_, keep)| **keep);
+        let left: String = lines.map(|(line, _)| format!("{line}\n")).collect();
+        for report in figures(&left, tool) {
+            for (part, all) in scalars(&report).into_iter().zip(scalars(&whole)) {
+                // wrk2 prints its mean twice, with more digits and with fewer.
+                let same = |part: f64| all.is_some_and(|all| (part - all).abs() <= all * 1e-3);
+                prop_assert!(part.is_none_or(same), "{file}: {part:?} for {all:?} in\n{left}");
+            }
+            for row in &report.percentiles {
+                prop_assert!(whole.percentiles.contains(row), "{file}: {row:?} in\n{left}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_report_behind_another_that_is_cut_off_is_read_whole(
+        (first, cut) in (0..REPORTS.len(), any::<usize>()), second in 0..REPORTS.len()
+    ) {
+        let (file, tool) = REPORTS[second];
+        let before: Vec<&str> = text(REPORTS[first].0).lines().collect();
+        let before = before[..cut % (before.len() + 1)].join("\n");
+        // A command line without a report belongs to the next one of its tool.
+        prop_assume!(REPORTS[first].1 != tool || !figures(&before, tool).is_empty());
+        prop_assume!(!figures(text(file), tool).is_empty());
+        let both = figures(&format!("{before}\n{}", text(file)), tool);
+        let alone = figures(text(file), tool);
+        prop_assert_eq!(both.last(), alone.last(), "{} behind\n{}", file, before);
     }
 
     #[test]

@@ -209,8 +209,9 @@ fn times(at: &mut Cursor<'_, '_>) -> Option<Summary> {
 
 fn percentiles(at: &mut Cursor<'_, '_>, to: &mut Report) -> Option<()> {
     to.percentiles.clear();
-    while let Some(percent) = at.percent() {
-        to.percentiles.push((percent, millis(at.number()?)));
+    let last = |to: &Report| to.percentiles.last().map(|(percent, _)| *percent);
+    while let Some(row) = at.percentile(last(to), |at| at.number().map(millis)) {
+        to.percentiles.push(row);
     }
     // "(longest request)" follows 100 %; in Apache 1.3 "(last request)".
     let _ = at.says("(longest request)").or_else(|| at.says("(last request)"));

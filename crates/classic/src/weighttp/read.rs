@@ -25,11 +25,18 @@ const BANNER: Field = field("weighttp # -", |at, to| {
     put(&mut to.version, at.hash(0)?.to_owned())
 })
 .opens();
-const SPAWNING: Field = field("spawning thread", spawning).opens().repeats();
+const FIRST_THREAD: Field = field("spawning thread #1:", |at, to| spawning(at, to, 1)).opens();
+const THREAD: Field = field("spawning thread", |at, to| {
+    let thread = at.word()?.strip_prefix('#')?.strip_suffix(':')?.parse().ok()?;
+    spawning(at, to, thread)
+})
+.opens()
+.repeats();
 
 const LINES_FIELDS: &[Field] = &[
     BANNER,
-    SPAWNING,
+    FIRST_THREAD,
+    THREAD,
     field("finished in # sec, # millisec and # microsec, # req/s, # kbyte/s", |at, to| {
         let micros = at.hash_count(1)?.checked_mul(1000)?.checked_add(at.hash_count(2)?)?;
         let secs = Nanos::from_secs_f64(at.hash_number(0)?);
@@ -68,7 +75,8 @@ const LINES_FIELDS: &[Field] = &[
 
 const JSON_FIELDS: &[Field] = &[
     BANNER,
-    SPAWNING,
+    FIRST_THREAD,
+    THREAD,
     field("\"reqs_per_sec\":", |at, to| put(&mut to.rate, PerSecond(at.number()?)))
         .opens()
         .signs()
@@ -122,12 +130,10 @@ const JSON_FIELDS: &[Field] = &[
 ];
 
 /// `spawning thread #1: 5 concurrent requests, 250 total requests`: what all threads have together.
-fn spawning(at: &mut Cursor<'_, '_>, to: &mut Report) -> Option<()> {
-    at.word()?;
+fn spawning(at: &mut Cursor<'_, '_>, to: &mut Report, thread: u64) -> Option<()> {
     let connections = at.count()?;
     at.says("concurrent requests")?;
-    to.threads = Some(to.threads.unwrap_or(0).saturating_add(1));
-    to.concurrency = Some(to.concurrency.unwrap_or(0).saturating_add(connections));
+    to.add_thread(thread.checked_sub(1)?, connections);
     Some(())
 }
 

@@ -109,9 +109,9 @@ pub(crate) const RATE: Field = field("Requests/sec: # Transfer/sec:", |at, to| {
 
 /// The percentiles that come next.
 pub(crate) fn distribution(at: &mut Cursor<'_, '_>, to: &mut Report) -> Option<()> {
-    let mut percentiles = Vec::new();
-    while let Some(percent) = at.percent() {
-        percentiles.push((percent, at.span()?));
+    let mut percentiles: Vec<(f64, Nanos)> = Vec::new();
+    while let Some(row) = at.percentile(percentiles.last().map(|row| row.0), |at| at.span()) {
+        percentiles.push(row);
     }
     if !percentiles.is_empty() && to.percentiles.is_empty() {
         to.percentiles = percentiles;
