@@ -1,6 +1,8 @@
 //! Artifacts that only a run shows: what differs between starts of a server, its processes, two contenders. Start
 //! reading at [`prove`].
 
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::Path;
 use std::process::{Command, Stdio};
 
 use record::{Finding, RunRecord};
@@ -15,7 +17,7 @@ pub struct RunPlant {
     pub check: &'static str,
     pub what: &'static str,
     /// The contenders, as `joust run` takes them. `{seed}` stands for the number of the trial, `{joust}` for the
-    /// program.
+    /// program, `{by_chance}` for a script that starts it slow or not, as a coin falls.
     pub contenders: &'static [&'static str],
     /// Further words of `joust run`.
     pub words: &'static [&'static str],
@@ -73,10 +75,7 @@ pub const ALL: &[RunPlant] = &[
     RunPlant {
         check: "two_clusters",
         what: "every second start costs 200 us more CPU time a request",
-        contenders: &[
-            CLEAN,
-            "{joust} serve --fixed 3361 -s MaxKeepAliveRequests=0 --listen 127.0.0.1:{port} --fault mode=pid,cost:200us",
-        ],
+        contenders: &[CLEAN, "{by_chance} {port}"],
         words: &[
             "--set",
             "blocks.max=24",
@@ -133,7 +132,7 @@ pub fn run(contenders: &[&str], words: &[&str], seed: u64, effort: &Effort) -> O
     command.args(["--pdeathsig", "TERM"]).arg(&effort.joust).arg("run");
     for contender in contenders {
         let typed = contender.replace("{joust}", joust).replace("{seed}", &seed.to_string());
-        command.arg(typed);
+        command.arg(typed.replace("{by_chance}", &by_chance));
     }
     command.args(words).args(["--budget", "60", "--seed", &seed.to_string(), "--quiet", "--out"]);
     command.arg(&out).stdin(Stdio::null());
@@ -142,4 +141,16 @@ pub fn run(contenders: &[&str], words: &[&str], seed: u64, effort: &Effort) -> O
         format!("joust run: {error}: {}", String::from_utf8_lossy(&done.stderr).trim())
     })?;
     Ok(RunRecord::from_json(&text)?)
+}
+
+/// A process number would not do: between two visits so many processes may be started that it is always odd.
+fn by_chance(dir: &Path, joust: &str) -> Outcome<String> {
+    let path = dir.join("by-chance");
+    let text = format!(
+        "#!/bin/sh\nn=$(od -An -N1 -tu1 /dev/urandom | tr -d ' ')\nexec {joust} serve --fixed 3361 \
+         -s MaxKeepAliveRequests=0 --listen 127.0.0.1:$1 --fault mode=pid,cost:200us,seed=$n\n"
+    );
+    std::fs::write(&path, text)?;
+    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755))?;
+    Ok(path.to_str().ok_or("the folder for temporary files is no UTF-8")?.to_owned())
 }
