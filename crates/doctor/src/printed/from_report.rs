@@ -1,7 +1,7 @@
 //! Owns the way from the report of a tool to a row: which of its figures mean what, and to how many digits the
 //! tool prints each. Start reading at [`rows`].
 
-use classic::{Report, Summary};
+use classic::{Report, Steps, Summary};
 use units::{Bytes, Nanos, PerSecond};
 
 use super::figure::Figure;
@@ -22,12 +22,12 @@ pub(super) fn rows(reports: Vec<Report>, source: usize, source_name: &str) -> Ve
 
 fn row(report: Report, source_name: &str) -> Row {
     let tool = report.tool;
-    let print = Print { tool, in_ticks: is_in_ticks(&report) };
+    let print = Print { tool, steps: report.steps, in_ticks: is_in_ticks(&report) };
     let requests = &report.requests;
     let errors = |kinds: &[&str]| kinds.iter().filter_map(|kind| report.errors.get(*kind)).sum();
     let bytes = match tool {
         // Bodies only, which is what their throughput is of.
-        "siege" | "http_load" => report.traffic.bodies,
+        "siege" | "http_load" | "oha" => report.traffic.bodies,
         _ => report.traffic.received,
     };
     let times = &report.times;
@@ -35,6 +35,9 @@ fn row(report: Report, source_name: &str) -> Row {
         ("connect", times.connect),
         ("processing", times.processing),
         ("waiting", times.waiting),
+        ("sending", times.sending),
+        ("receiving", times.receiving),
+        ("blocked", times.blocked),
         (Phase::TOTAL, times.total),
         ("life of the connection", times.connection),
     ];
@@ -43,10 +46,9 @@ fn row(report: Report, source_name: &str) -> Row {
         server: server(&report, source_name),
         workload: path(&report),
         load: load(&report),
-        // The most that there were at once, not what was ordered.
-        connections: (report.concurrency.filter(|_| !matches!(tool, "httperf" | "http_load")))
-            .map(|n| Figure::exact(n as f64)),
-        threads: report.threads,
+        connections: connections(&report).map(|n| Figure::exact(n as f64)),
+        pipeline: streams(&report).map(|n| Figure::exact(n as f64)),
+        threads: report.threads.or(report.ordered.threads),
         duration: report.duration.map(|time| print.duration(time)),
         complete: requests.complete.map(|n| Figure::exact(n as f64)),
         failed: requests.failed,
@@ -114,17 +116,49 @@ fn path(report: &Report) -> String {
     format!("{} {path}{kept}", report.tool)
 }
 
+/// Connections at once, as printed or as the command line orders.
+fn connections(report: &Report) -> Option<u64> {
+    match report.tool {
+        // What is printed is the most that there were at once, not what was ordered.
+        "httperf" | "http_load" => None,
+        // Users, that may be thinking.
+        "k6" => report.users.max,
+        _ => report.concurrency.or(report.ordered.concurrency),
+    }
+}
+
+/// Requests on a connection of h2load at once, where its command line is there.
+fn streams(report: &Report) -> Option<u64> {
+    let command = report.ordered.command.as_deref().filter(|_| report.tool == "h2load")?;
+    let mut words = command.split_whitespace();
+    while let Some(word) = words.next() {
+        let value = match word.strip_prefix("-m").or(word.strip_prefix("--max-concurrent-streams"))
+        {
+            Some("") => words.next(),
+            Some(value) => Some(value.trim_start_matches('=')),
+            None => continue,
+        };
+        return value.and_then(|value| value.parse().ok());
+    }
+    Some(1)
+}
+
 fn load(report: &Report) -> LoadKind {
+    let command = report.ordered.command.as_deref().unwrap_or("");
+    let has = |flags: &[&str]| command.split_whitespace().any(|word| flags.contains(&word));
     let closed = match report.tool {
-        "ab" | "wrk" | "h2load" | "hey" | "weighttp" => Some(true),
-        // With a pause between requests unless it was called with -b.
-        "siege" => None,
         "http_load" | "httperf" | "wrk2" => Some(false),
+        _ if report.ordered.rate.is_some() => Some(false),
+        "ab" | "wrk" | "h2load" | "weighttp" => Some(true),
+        // Whether a rate was asked for stands on the command line only.
+        "hey" | "oha" if !command.is_empty() => Some(!has(&["-q"])),
+        // With a pause between requests unless it is called with -b.
+        "siege" if has(&["-b", "--benchmark"]) => Some(true),
         _ => None,
     };
     // How many streams h2load opens is not printed.
-    let streams = report.tool == "h2load";
-    LoadKind { closed, streams, full: false, ..LoadKind::default() }
+    let is_streaming = report.tool == "h2load" && streams(report).is_none();
+    LoadKind { closed, streams: is_streaming, full: false, ..LoadKind::default() }
 }
 
 /// siege before 4.1.7 has a clock of 10 ms and prints seconds to 0.01.
@@ -140,6 +174,8 @@ const TICK: Nanos = Nanos(10_000_000);
 #[derive(Debug, Clone, Copy)]
 struct Print {
     tool: &'static str,
+    /// As far as the report shows them.
+    steps: Steps,
     in_ticks: bool,
 }
 
@@ -147,7 +183,7 @@ struct Print {
 const DIGITS_UNKNOWN: i32 = 3;
 
 impl Print {
-    /// A time of a request.
+    /// A time of a request: the unit of many tools changes with the time, and so does the step.
     fn time(self, time: Nanos) -> Figure {
         let secs = time.as_secs_f64();
         match self.tool {
@@ -155,14 +191,16 @@ impl Print {
             "ab" => Figure::rounded_or_cut(secs, 1e-3),
             "siege" if self.in_ticks => Figure::rounded(secs, 1e-2),
             "siege" => Figure::rounded(secs, 1e-5),
-            "wrk" | "wrk2" => Figure::rounded(secs, 0.01 * unit_of(secs)),
+            "wrk" | "wrk2" | "k6" => Figure::rounded(secs, 0.01 * unit_of(secs)),
             "h2load" if secs < 1e-3 => Figure::rounded_or_cut(secs, 1e-6),
             "h2load" => Figure::rounded_or_cut(secs, 0.01 * unit_of(secs)),
-            "hey" => Figure::rounded(secs, 1e-4),
-            "httperf" => Figure::rounded(secs, 1e-4),
+            "hey" | "httperf" => Figure::rounded(secs, 1e-4),
             "http_load" => Figure::significant(secs, 6),
             "weighttp" => Figure::rounded_or_cut(secs, 1e-6),
-            "oha" => Figure::rounded_or_cut(secs, if secs < 1.0 { 1e-6 } else { 1e-4 }),
+            "oha" => match self.steps.time {
+                Some(step) => Figure::rounded_or_cut(secs, step.as_secs_f64()),
+                None => Figure::rounded_or_cut(secs, 1e-4),
+            },
             _ => Figure::significant(secs, DIGITS_UNKNOWN),
         }
     }
@@ -177,47 +215,38 @@ impl Print {
 
     /// How long the load took.
     fn duration(self, time: Nanos) -> Figure {
-        let secs = time.as_secs_f64();
-        match self.tool {
-            "ab" | "httperf" => Figure::rounded(secs, 1e-3),
-            "siege" => Figure::rounded(secs, 1e-2),
-            _ => self.time(time),
+        match self.steps.duration {
+            Some(step) => {
+                let printed = Figure::rounded_or_cut(time.as_secs_f64(), step.as_secs_f64());
+                // With -D its rates are of the whole seconds that were ordered.
+                let whole = printed.value.floor();
+                let low = if self.tool == "h2load" && whole > 0.0 { whole } else { printed.low };
+                Figure { low: low.min(printed.low), ..printed }
+            }
+            None => self.time(time),
         }
     }
 
     fn rate(self, rate: PerSecond) -> Figure {
-        match self.tool {
-            "ab" | "siege" | "wrk" | "wrk2" | "h2load" => Figure::rounded(rate.0, 0.01),
-            "hey" | "oha" => Figure::rounded(rate.0, 1e-4),
-            "httperf" => Figure::rounded(rate.0, 0.1),
-            "http_load" => Figure::significant(rate.0, 6),
-            "weighttp" => Figure::rounded_or_cut(rate.0, 1.0),
-            _ => Figure::significant(rate.0, DIGITS_UNKNOWN),
+        match self.steps.rate {
+            Some(step) => Figure::rounded_or_cut(rate.0, step.0),
+            None => Figure::significant(rate.0, DIGITS_UNKNOWN),
         }
     }
 
     fn bytes(self, bytes: Bytes) -> Figure {
         let n = bytes.0 as f64;
-        match self.tool {
-            "siege" => Figure::rounded(n, 0.01 * 1_048_576.0),
-            "wrk" | "wrk2" => Figure::rounded(n, 0.01 * binary_unit_of(n)),
-            "http_load" => Figure::significant(n, 6),
-            _ => Figure::exact(n),
+        match self.steps.bytes {
+            Some(Bytes(0 | 1)) => Figure::exact(n),
+            Some(step) => Figure::rounded_or_cut(n, step.0 as f64),
+            None => Figure::significant(n, DIGITS_UNKNOWN),
         }
     }
 
     /// `None` where it is of other bytes than those that are counted.
     fn bytes_rate(self, rate: PerSecond) -> Option<Figure> {
-        match self.tool {
-            "ab" => Some(Figure::rounded(rate.0, 0.01 * 1024.0)),
-            "siege" => Some(Figure::rounded(rate.0, 0.01 * 1_048_576.0)),
-            "wrk" | "wrk2" | "h2load" => {
-                Some(Figure::rounded(rate.0, 0.01 * binary_unit_of(rate.0)))
-            }
-            "weighttp" => Some(Figure::rounded_or_cut(rate.0, 1024.0)),
-            "http_load" => Some(Figure::significant(rate.0, 6)),
-            _ => None,
-        }
+        let step = self.steps.traffic_rate.filter(|_| self.tool != "httperf")?;
+        Some(Figure::rounded_or_cut(rate.0, step.0))
     }
 
     fn phase(self, name: &'static str, of: Summary) -> Option<Phase> {
@@ -227,12 +256,14 @@ impl Print {
             "httperf" => of.median.map(|median| Figure::rounded(median.as_secs_f64(), 2e-3)),
             _ => time(of.median),
         };
+        // hey and oha take the shortest of new connections only, and the mean of all requests.
+        let is_of_new = name == "connect" && matches!(self.tool, "hey" | "oha");
         let phase = Phase {
             name,
             mean: time(of.mean),
             sd: of.sd.map(|sd| self.deviation(sd)),
             median,
-            min: time(of.min),
+            min: time(of.min).filter(|_| !is_of_new),
             max: time(of.max),
         };
         (of != Summary::default()).then_some(phase)
@@ -248,15 +279,6 @@ fn unit_of(secs: f64) -> f64 {
         s if s < 3600.0 => 60.0,
         _ => 3600.0,
     }
-}
-
-/// The unit that wrk and h2load print bytes in.
-fn binary_unit_of(bytes: f64) -> f64 {
-    let mut unit = 1.0;
-    while bytes >= unit * 1024.0 && unit < 1e12 {
-        unit *= 1024.0;
-    }
-    unit
 }
 
 #[cfg(test)]
@@ -277,7 +299,7 @@ mod tests {
         let mean = row.total().mean.unwrap();
         assert!((mean.high - mean.low - 1e-8).abs() < 1e-9, "{mean:?}");
         let duration = row.duration.unwrap();
-        assert!((duration.high - duration.low - 0.01).abs() < 1e-4, "{duration:?}");
+        assert!((duration.high - duration.low - 0.015).abs() < 1e-4, "{duration:?}");
         assert_eq!(row.connections, Some(Figure::exact(2.0)));
         assert_eq!(row.load.closed, Some(true));
     }

@@ -15,6 +15,7 @@
 
 mod check;
 mod checks;
+mod failures;
 mod figure;
 mod findings;
 mod from_report;
@@ -30,6 +31,6 @@ mod testdata;
 pub use check::{Conclusion, Effect, PrintedCheck, Seen};
 pub use checks::CHECKS;
 pub use figure::Figure;
-pub use findings::{PrintedFinding, Survival, examine, survivals};
+pub use findings::{Part, PrintedFinding, Standing, Survival, asks, examine, survivals};
 pub use reading::{NotReadable, read};
 pub use row::{LoadKind, Origin, Phase, Printed, Row, Source};

@@ -85,13 +85,15 @@ fn rate(row: &Row) -> Option<Identity> {
     };
     // Which of the failed are in the rate differs by tool, and tables do not say it.
     let low = match row.tool() {
-        Some("ab" | "wrk" | "hey" | "h2load" | "weighttp") => complete.value,
+        Some("ab" | "wrk" | "wrk2" | "hey" | "oha" | "h2load" | "weighttp" | "k6") => {
+            complete.value
+        }
         _ => good - failed.value,
     };
     let high = match row.tool() {
-        Some("ab" | "wrk" | "h2load" | "weighttp") => complete.high,
-        // hey's rate is that of replies and errors; with -z some of them may be in no other count.
-        Some("hey") => (complete.high + failed.value) * 1.01,
+        Some("ab" | "wrk" | "wrk2" | "h2load" | "weighttp" | "k6") => complete.high,
+        // Their rates are those of replies and errors, and some of them may be in no other count.
+        Some("hey" | "oha") => (complete.high + failed.value) * 1.01,
         _ => complete.high + failed.value,
     };
     let counted = Figure { low: low.max(0.0).min(complete.low), value: complete.value, high };
@@ -119,7 +121,8 @@ fn bytes_rate(row: &Row) -> Option<Identity> {
 /// ab's, in milliseconds.
 fn time_per_request(row: &Row) -> Option<Identity> {
     let report = row.report.as_ref()?;
-    let printed = Figure::rounded(report.time_per_request?.as_secs_f64() * 1e3, 1e-3);
+    let step = report.steps.time_per_request?.as_secs_f64();
+    let printed = Figure::rounded_or_cut(report.time_per_request?.as_secs_f64(), step).scaled(1e3);
     let expected = row.connections?.times(row.duration?).over(row.complete?)?.scaled(1e3);
     let made_of = "connections, time and requests";
     Some(Identity { name: "the time per request (ms)", printed, made_of, expected })
@@ -168,7 +171,7 @@ mod tests {
         let told = "paste (ab): the rate is printed as 10,010, but requests and time make 10,000";
         assert_eq!(evidence(&seen), [told]);
         for (old, new) in [
-            ("Transfer rate:          35136.72", "Transfer rate:          35980.00"),
+            ("Transfer rate:          35136.72", "Transfer rate:          36500.00"),
             (
                 "Time per request:       6.400 [ms] (mean)",
                 "Time per request:       6.600 [ms] (mean)",

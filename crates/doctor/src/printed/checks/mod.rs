@@ -6,6 +6,7 @@ mod best_of_several;
 mod close_neighbours;
 mod copied_figures;
 mod documents_sent;
+mod errors_beside_rate;
 mod errors_in_rate;
 mod figures_disagree;
 mod fixed_delay;
@@ -15,6 +16,7 @@ mod inverted_failures;
 mod keep_alive_ended;
 mod littles_law;
 mod load_too_short;
+mod nothing_but_errors;
 mod percentile_is_mean;
 mod report_cut_off;
 mod runs_in_two_clusters;
@@ -34,6 +36,7 @@ pub const CHECKS: &[&PrintedCheck] = &[
     &close_neighbours::ITEM,
     &copied_figures::ITEM,
     &documents_sent::ITEM,
+    &errors_beside_rate::ITEM,
     &errors_in_rate::ITEM,
     &figures_disagree::ITEM,
     &fixed_delay::ITEM,
@@ -43,6 +46,7 @@ pub const CHECKS: &[&PrintedCheck] = &[
     &keep_alive_ended::ITEM,
     &littles_law::ITEM,
     &load_too_short::ITEM,
+    &nothing_but_errors::ITEM,
     &percentile_is_mean::ITEM,
     &report_cut_off::ITEM,
     &runs_in_two_clusters::ITEM,

@@ -27,6 +27,8 @@ pub(crate) const ITEM: PrintedCheck = PrintedCheck {
 const NEAR_SHARE: f64 = 0.01;
 /// Range of rates, as a logarithm, over which servers are thought to spread at least: a factor of 4.
 const SPREAD_MIN: f64 = 1.386;
+/// Share of its CPUs from which a server was its own limit.
+const BUSY_SHARE: f64 = 0.9;
 /// Largest number of such groups that chance may make.
 const BY_CHANCE_MAX: f64 = 0.05;
 
@@ -61,6 +63,16 @@ fn look_at(printed: &Printed, load: &[usize]) -> Option<Seen> {
     // Each further server of the group is one more accident.
     let expected = by_chance.powi(near.len() as i32 - 1);
     if near.len() < 2 || expected > BY_CHANCE_MAX || (near.len() == 2 && rates.len() > 2) {
+        return None;
+    }
+    // Servers that used up their CPUs met their own limit.
+    let is_busy = |at: &usize| {
+        let row = &printed.rows[*at];
+        row.server_cpus_busy
+            .zip(row.server_cpus)
+            .is_some_and(|(busy, all)| busy.high >= BUSY_SHARE * all)
+    };
+    if near.iter().all(is_busy) {
         return None;
     }
     let apart = fastest / printed.rows[*near.last()?].rate?.value - 1.0;

@@ -42,18 +42,20 @@ impl Cell {
             "" | "req" | "reqs" | "requests" | "rps" | "hits" | "trans" | "r" | "s" => 1.0,
             _ => return None,
         };
-        Some(self.figure(scale))
+        // A whole number is taken for a count; what is rounded is a rate, which is read as one.
+        let is_count = scale == 1.0 && self.step == 1.0;
+        Some(if is_count { Figure::exact(self.number) } else { self.figure(scale) })
     }
 
     /// A rate. One that ends in zeros may have been rounded by whoever wrote it down.
     pub(super) fn rate(&self) -> Option<Figure> {
         let plain = self.plain()?;
-        let zeros_told_by_rounding = 2;
-        if self.zeros <= zeros_told_by_rounding {
-            return Some(plain);
-        }
-        let step = 10f64.powi(self.zeros as i32).min(plain.value * ROUNDED_SHARE_MAX);
-        Some(Figure::rounded(plain.value, step))
+        let step = match self.zeros {
+            _ if plain.low < plain.high => return Some(plain),
+            0..=ZEROS_BY_CHANCE => 1.0,
+            zeros => 10f64.powi(zeros as i32).min(plain.value * ROUNDED_SHARE_MAX),
+        };
+        Some(Figure::rounded_or_cut(plain.value, step))
     }
 
     /// Seconds; without a unit of its own, in that of the column.
@@ -87,6 +89,8 @@ impl Cell {
     }
 }
 
+/// Zeros at the end of a whole number that are no sign of rounding.
+const ZEROS_BY_CHANCE: u32 = 2;
 /// A rate that ends in zeros is taken to be rounded, but never to less than this share of it.
 const ROUNDED_SHARE_MAX: f64 = 0.05;
 
