@@ -2,7 +2,7 @@
 
 use units::{Bytes, Nanos, PerSecond, Share};
 
-use crate::layout::{Field, Layout, field, nothing, put, read};
+use crate::layout::{Field, FieldOrder, Layout, field, nothing, put, read};
 use crate::numbers::count;
 use crate::report::{Rates, Report, Summary};
 use crate::words::Cursor;
@@ -30,7 +30,8 @@ fn read_reports(text: &str) -> Result<Vec<Report>, ReadError> {
     read(&[&LAYOUT], text)
 }
 
-static LAYOUT: Layout = Layout { tool: "h2load", fields: FIELDS, finish: nothing };
+static LAYOUT: Layout =
+    Layout { tool: "h2load", fields: FIELDS, order: FieldOrder::Fixed, finish: nothing };
 
 const FIELDS: &[Field] = &[
     field("spawning thread #0:", |at, to| spawning(at, to, 0)).opens(),

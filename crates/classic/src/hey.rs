@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use units::{Bytes, Nanos, PerSecond};
 
-use crate::layout::{Field, Layout, field, label, put, read};
+use crate::layout::{Field, FieldOrder, Layout, field, label, put, read};
 use crate::numbers::{count, unit_secs};
 use crate::report::{Bin, Report, Summary};
 use crate::words::Cursor;
@@ -34,7 +34,7 @@ fn read_reports(text: &str) -> Result<Vec<Report>, ReadError> {
     read(&[&LAYOUT], text)
 }
 
-static LAYOUT: Layout = Layout { tool: "hey", fields: FIELDS, finish };
+static LAYOUT: Layout = Layout { tool: "hey", fields: FIELDS, order: FieldOrder::Fixed, finish };
 
 const FIELDS: &[Field] = &[
     field("Summary:", label).opens(),

@@ -1,9 +1,11 @@
 //! httperf: its report, of 0.9. Source of the layout: its manual and its output.
 
+use std::collections::BTreeMap;
+
 use units::{Bytes, Nanos, PerSecond};
 
-use crate::layout::{Field, Layout, field, put, read, traffic_rate};
-use crate::numbers::{bytes, count, millis};
+use crate::layout::{Field, FieldOrder, Layout, field, put, read, traffic_rate};
+use crate::numbers::{Comma, bytes, count, figure, millis};
 use crate::report::{Report, Summary};
 use crate::words::Cursor;
 use crate::{ReadError, Tool};
@@ -30,7 +32,8 @@ fn read_reports(text: &str) -> Result<Vec<Report>, ReadError> {
     read(&[&LAYOUT], text)
 }
 
-static LAYOUT: Layout = Layout { tool: "httperf", fields: FIELDS, finish };
+static LAYOUT: Layout =
+    Layout { tool: "httperf", fields: FIELDS, order: FieldOrder::Fixed, finish };
 
 const FIELDS: &[Field] = &[
     field("httperf", command).opens(),
@@ -146,22 +149,28 @@ fn finish(report: &mut Report) {
 
 /// The line of the command, which httperf repeats with every default spelled out.
 fn command(at: &mut Cursor<'_, '_>, to: &mut Report) -> Option<()> {
-    let (mut server, mut port, mut uri) = (None, None, None);
-    let mut read_any = false;
+    let mut options = BTreeMap::new();
     while let Some(option) = at.peek().filter(|word| word.starts_with("--")) {
         at.word()?;
-        read_any = true;
-        match option.split_once('=') {
-            Some(("--server", name)) => server = Some(name),
-            Some(("--port", number)) => port = Some(number),
-            Some(("--uri", path)) => uri = Some(path),
-            _ => {}
-        }
+        let (name, value) = option.split_once('=').unwrap_or((option, ""));
+        options.insert(name, value);
     }
-    if let (Some(server), Some(port), Some(uri)) = (server, port, uri) {
+    if let (Some(server), Some(port), Some(uri)) =
+        (options.get("--server"), options.get("--port"), options.get("--uri"))
+    {
         to.url = Some(format!("http://{server}:{port}{uri}"));
     }
-    read_any.then_some(())
+    let told = |name: &str| options.get(name).and_then(|value| number(value));
+    let calls = told("--num-calls");
+    let ordered = |each: Option<f64>| each.zip(calls).map(|(each, calls)| each * calls);
+    to.ordered.requests = ordered(told("--num-conns")).map(|requests| requests as u64);
+    // Its rate is that of connections; 0 is as fast as it can.
+    to.ordered.rate = ordered(told("--rate").filter(|rate| *rate > 0.0)).map(PerSecond);
+    (!options.is_empty()).then_some(())
+}
+
+fn number(value: &str) -> Option<f64> {
+    Some(figure(value)?.settle(Comma::Unknown)?.value)
 }
 
 /// `min 0.1 avg 4.7 max 72.0 median 0.5 stddev 12.7`: of whole connections.

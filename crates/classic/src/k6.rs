@@ -4,7 +4,7 @@
 use units::{Bytes, Nanos, PerSecond, Share};
 
 use crate::json::{numbers, skip_words};
-use crate::layout::{Field, Layout, field, label, nothing, put, read};
+use crate::layout::{Field, FieldOrder, Layout, field, label, nothing, put, read};
 use crate::numbers::{bytes, millis};
 use crate::report::{Report, Summary};
 use crate::words::Cursor;
@@ -32,8 +32,9 @@ fn read_reports(text: &str) -> Result<Vec<Report>, ReadError> {
     read(&[&TEXT, &JSON], text)
 }
 
-static TEXT: Layout = Layout { tool: "k6", fields: TEXT_FIELDS, finish };
-static JSON: Layout = Layout { tool: "k6", fields: JSON_FIELDS, finish: nothing };
+static TEXT: Layout = Layout { tool: "k6", fields: TEXT_FIELDS, order: FieldOrder::Free, finish };
+static JSON: Layout =
+    Layout { tool: "k6", fields: JSON_FIELDS, order: FieldOrder::Free, finish: nothing };
 
 const TEXT_FIELDS: &[Field] = &[
     field("# scenario, # max VUs, # max duration", scenario)
@@ -239,8 +240,14 @@ type Percentiles = Vec<(f64, Nanos)>;
 /// `avg=1ms min=0s med=1ms max=2ms p(90)=2ms p(95)=2ms`, or what the script asks for of these.
 fn trend(at: &mut Cursor<'_, '_>) -> Option<(Summary, Percentiles)> {
     let mut all = Vec::new();
-    while let Some((name, time)) = at.named_span() {
-        all.push((name.to_owned(), time));
+    loop {
+        if let Some((name, time)) = at.named_span() {
+            all.push((name.to_owned(), time));
+        } else if at.peek().is_some_and(|word| word.starts_with("count=")) {
+            at.word()?;
+        } else {
+            break;
+        }
     }
     summary(all)
 }

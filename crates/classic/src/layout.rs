@@ -15,8 +15,19 @@ pub(crate) struct Layout {
     pub(crate) tool: &'static str,
     /// Labels, those that begin like another and go on before it.
     pub(crate) fields: &'static [Field],
+    /// In which order they stand in print.
+    pub(crate) order: FieldOrder,
     /// What follows from several fields together.
     pub(crate) finish: fn(&mut Report),
+}
+
+/// In which order fields stand in print.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum FieldOrder {
+    /// That of the list: one that stands behind a later one is another report's.
+    Fixed,
+    /// Any.
+    Free,
 }
 
 /// A label and what is read behind it.
@@ -241,7 +252,13 @@ impl Layout {
         let field = &self.fields[index];
         // What stood there without an opening may be a line of another tool.
         let has_body = self.fields.iter().zip(has).any(|(field, has)| *has && !field.opens);
-        (field.opens && has_body) || (has[index] && !field.repeats)
+        let ordered = |field: &Field| !(field.repeats || field.disowns || field.whole);
+        let mut behind = self.fields.iter().zip(has).skip(index + 1);
+        let out_of_order = self.order == FieldOrder::Fixed
+            && !field.opens
+            && ordered(field)
+            && behind.any(|(later, has)| *has && ordered(later));
+        (field.opens && has_body) || (has[index] && !field.repeats) || out_of_order
     }
 
     /// Whether something in it is this tool's alone, and nothing another's.

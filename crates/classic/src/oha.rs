@@ -7,7 +7,7 @@ use units::{Bytes, Nanos, PerSecond, Share};
 
 use crate::hey::{details, errors, histogram, percentiles, seconds, statuses};
 use crate::json::numbers;
-use crate::layout::{Field, Layout, field, label, put, read};
+use crate::layout::{Field, FieldOrder, Layout, field, label, put, read};
 use crate::numbers::bytes;
 use crate::report::{Bin, Report, Summary};
 use crate::words::Cursor;
@@ -38,8 +38,8 @@ fn read_reports(text: &str) -> Result<Vec<Report>, ReadError> {
     read(&[&TEXT, &JSON], text)
 }
 
-static TEXT: Layout = Layout { tool: "oha", fields: TEXT_FIELDS, finish };
-static JSON: Layout = Layout { tool: "oha", fields: JSON_FIELDS, finish };
+static TEXT: Layout = Layout { tool: "oha", fields: TEXT_FIELDS, order: FieldOrder::Fixed, finish };
+static JSON: Layout = Layout { tool: "oha", fields: JSON_FIELDS, order: FieldOrder::Free, finish };
 
 const TEXT_FIELDS: &[Field] = &[
     field("Summary:", label).opens(),

@@ -2,7 +2,7 @@
 
 use units::Nanos;
 
-use crate::layout::{Field, Layout, field, label, nothing, put, read};
+use crate::layout::{Field, FieldOrder, Layout, field, label, nothing, put, read};
 use crate::numbers::{count, millis};
 use crate::report::{Bin, Report};
 use crate::words::Cursor;
@@ -33,7 +33,8 @@ fn read_reports(text: &str) -> Result<Vec<Report>, ReadError> {
     read(&[&LAYOUT], text)
 }
 
-static LAYOUT: Layout = Layout { tool: "wrk2", fields: FIELDS, finish: nothing };
+static LAYOUT: Layout =
+    Layout { tool: "wrk2", fields: FIELDS, order: FieldOrder::Fixed, finish: nothing };
 
 const FIELDS: &[Field] = &[
     RUNNING.always(),
@@ -44,11 +45,11 @@ const FIELDS: &[Field] = &[
     LATENCY.always(),
     RATES,
     field("Latency Distribution (HdrHistogram - Recorded Latency)", distribution).signs(),
-    // What it was if nobody had waited: left out.
-    field("Latency Distribution (HdrHistogram - Uncorrected Latency", label).signs().parts(),
     field("Detailed Percentile spectrum: Value Percentile TotalCount 1/(1-Percentile)", spectrum)
         .repeats(),
     field("#[Mean =", moments).repeats(),
+    // What it was if nobody had waited: left out.
+    field("Latency Distribution (HdrHistogram - Uncorrected Latency", label).signs().parts(),
     REQUESTS.always().whole(),
     ERRORS.whole(),
     BAD.whole(),

@@ -170,6 +170,8 @@ fn httperf_is_read_by_connections_and_calls() {
     assert_eq!((report.times.waiting.mean, report.times.total.mean), (millis(0.9), millis(0.9)));
     assert_eq!(report.traffic.received, Some(Bytes(3_599_000)));
     assert_eq!(report.own_cpu, millis(530.0));
+    let ordered = &report.ordered;
+    assert_eq!((ordered.requests, ordered.rate), (Some(1000), Some(PerSecond(1000.0))));
     assert_eq!(one("httperf-404").requests.non_2xx, Some(20));
     let refused = one("httperf-refused");
     assert_eq!((refused.errors["connrefused"], refused.times.total.mean), (5, None));

@@ -212,6 +212,18 @@ fn a_command_line_that_contradicts_its_report_is_another_ones() {
 }
 
 #[test]
+fn parts_of_reports_in_prose_stay_apart() {
+    let text = "We asked for it ten at once:\n\n  Concurrency Level:      10\n  Complete requests:      100\n  \
+                Failed requests:        0\n  Requests per second:    59.42\n\nOf these we care about:\n\n  \
+                Complete requests:      100\n  Requests per second:    59.42\n\nAnd fifty at once:\n\n  \
+                Concurrency Level:      50\n  Complete requests:      500\n  Requests per second:    133.01\n";
+    let reports = figures(text, "ab");
+    let told: Vec<_> =
+        reports.iter().map(|report| (report.concurrency, report.requests.complete)).collect();
+    assert_eq!(told, [(Some(10), Some(100)), (None, Some(100)), (Some(50), Some(500))]);
+}
+
+#[test]
 fn progress_of_one_test_is_not_that_of_the_next() {
     let older = text("k6-0.4x");
     let newer = text("k6-1.x");

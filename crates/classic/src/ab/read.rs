@@ -5,7 +5,9 @@
 use units::{Bytes, Nanos, PerSecond};
 
 use crate::ReadError;
-use crate::layout::{Field, Layout, duration_secs, field, put, rate, read, traffic_rate};
+use crate::layout::{
+    Field, FieldOrder, Layout, duration_secs, field, put, rate, read, traffic_rate,
+};
 use crate::numbers::millis;
 use crate::report::{DocumentLength, Report, Summary};
 use crate::words::Cursor;
@@ -14,7 +16,7 @@ pub(super) fn read_reports(text: &str) -> Result<Vec<Report>, ReadError> {
     read(&[&LAYOUT], text)
 }
 
-static LAYOUT: Layout = Layout { tool: "ab", fields: FIELDS, finish };
+static LAYOUT: Layout = Layout { tool: "ab", fields: FIELDS, order: FieldOrder::Fixed, finish };
 
 /// Bytes of what ab calls Kbytes.
 const KBYTE: f64 = 1024.0;

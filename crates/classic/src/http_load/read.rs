@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use units::{Nanos, PerSecond};
 
 use crate::ReadError;
-use crate::layout::{Field, Layout, field, put, read};
+use crate::layout::{Field, FieldOrder, Layout, field, put, read};
 use crate::numbers::{bytes, millis};
 use crate::report::{Report, Summary};
 use crate::words::Cursor;
@@ -14,7 +14,8 @@ pub(super) fn read_reports(text: &str) -> Result<Vec<Report>, ReadError> {
     read(&[&LAYOUT], text)
 }
 
-static LAYOUT: Layout = Layout { tool: "http_load", fields: FIELDS, finish };
+static LAYOUT: Layout =
+    Layout { tool: "http_load", fields: FIELDS, order: FieldOrder::Fixed, finish };
 
 const FIELDS: &[Field] = &[
     field("# fetches, # max parallel, # bytes, in # seconds", |at, to| {

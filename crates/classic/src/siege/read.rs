@@ -4,7 +4,9 @@
 use units::{Nanos, Share};
 
 use crate::ReadError;
-use crate::layout::{Field, Layout, duration_secs, field, nothing, put, rate, read, traffic_rate};
+use crate::layout::{
+    Field, FieldOrder, Layout, duration_secs, field, nothing, put, rate, read, traffic_rate,
+};
 use crate::numbers::{bytes, millis};
 use crate::report::Report;
 use crate::words::Cursor;
@@ -15,8 +17,10 @@ pub(super) fn read_reports(text: &str) -> Result<Vec<Report>, ReadError> {
     read(&[&TEXT, &JSON], text)
 }
 
-static TEXT: Layout = Layout { tool: "siege", fields: TEXT_FIELDS, finish: nothing };
-static JSON: Layout = Layout { tool: "siege", fields: JSON_FIELDS, finish: nothing };
+static TEXT: Layout =
+    Layout { tool: "siege", fields: TEXT_FIELDS, order: FieldOrder::Fixed, finish: nothing };
+static JSON: Layout =
+    Layout { tool: "siege", fields: JSON_FIELDS, order: FieldOrder::Free, finish: nothing };
 
 const TEXT_FIELDS: &[Field] = &[
     field("** SIEGE #", |at, to| put(&mut to.version, at.hash(0)?.to_owned()))

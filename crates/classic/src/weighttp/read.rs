@@ -7,7 +7,7 @@ use units::{Bytes, Nanos, PerSecond};
 
 use crate::ReadError;
 use crate::json::numbers;
-use crate::layout::{Field, Layout, field, nothing, put, read};
+use crate::layout::{Field, FieldOrder, Layout, field, nothing, put, read};
 use crate::report::{Report, Summary};
 use crate::words::Cursor;
 
@@ -15,8 +15,10 @@ pub(super) fn read_reports(text: &str) -> Result<Vec<Report>, ReadError> {
     read(&[&LINES, &JSON], text)
 }
 
-static LINES: Layout = Layout { tool: "weighttp", fields: LINES_FIELDS, finish: nothing };
-static JSON: Layout = Layout { tool: "weighttp", fields: JSON_FIELDS, finish: nothing };
+static LINES: Layout =
+    Layout { tool: "weighttp", fields: LINES_FIELDS, order: FieldOrder::Fixed, finish: nothing };
+static JSON: Layout =
+    Layout { tool: "weighttp", fields: JSON_FIELDS, order: FieldOrder::Free, finish: nothing };
 
 /// That of 0.5 has no article.
 const BANNER: Field = field("weighttp # -", |at, to| {

@@ -4,7 +4,7 @@
 use units::{Bytes, Nanos, PerSecond, Share};
 
 use crate::ReadError;
-use crate::layout::{Field, Layout, field, label, nothing, put, read};
+use crate::layout::{Field, FieldOrder, Layout, field, label, nothing, put, read};
 use crate::numbers::with_unit;
 use crate::report::{Rates, Report, Summary};
 use crate::words::Cursor;
@@ -13,7 +13,8 @@ pub(super) fn read_reports(text: &str) -> Result<Vec<Report>, ReadError> {
     read(&[&LAYOUT], text)
 }
 
-static LAYOUT: Layout = Layout { tool: "wrk", fields: FIELDS, finish: nothing };
+static LAYOUT: Layout =
+    Layout { tool: "wrk", fields: FIELDS, order: FieldOrder::Fixed, finish: nothing };
 
 const FIELDS: &[Field] = &[
     RUNNING.signs().always(),
