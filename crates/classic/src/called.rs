@@ -49,8 +49,8 @@ enum Means {
 struct Style {
     tool: &'static str,
     programs: &'static [&'static str],
-    /// Flags that count, and those that have a value.
-    flags: &'static [(&'static [&'static str], Means)],
+    /// Flags that count, and those that have a value: their names, and what they mean.
+    flags: &'static [(&'static str, Means)],
     /// Whether flags of one letter may stand together behind one hyphen.
     clusters: bool,
     /// Whether connections are kept, and how many there are, where no flag says it.
@@ -63,17 +63,11 @@ const STYLES: &[Style] = &[
         tool: "ab",
         programs: &["ab", "ab2", "zb", "apachebench"],
         flags: &[
-            (&["-n"], Means::Requests),
-            (&["-c"], Means::Concurrency),
-            (&["-t"], Means::Duration(1.0)),
-            (&["-k"], Means::KeepAlive(true)),
-            (
-                &[
-                    "-s", "-b", "-T", "-p", "-u", "-v", "-x", "-y", "-z", "-C", "-H", "-P", "-A",
-                    "-g", "-X", "-e", "-B", "-m", "-Z", "-f", "-E", "-R", "-W",
-                ],
-                Means::Other,
-            ),
+            ("-n", Means::Requests),
+            ("-c", Means::Concurrency),
+            ("-t", Means::Duration(1.0)),
+            ("-k", Means::KeepAlive(true)),
+            ("-s -b -T -p -u -v -x -y -z -C -H -P -A -g -X -e -B -m -Z -f -E -R -W", Means::Other),
         ],
         clusters: true,
         keep_alive: Some(false),
@@ -83,27 +77,13 @@ const STYLES: &[Style] = &[
         tool: "siege",
         programs: &["siege", "bombardment"],
         flags: &[
-            (&["-c", "--concurrent"], Means::Concurrency),
-            (&["-r", "--reps"], Means::Repetitions),
-            (&["-t", "--time"], Means::Duration(60.0)),
-            (&["-g", "--get", "-u", "--url"], Means::Url),
+            ("-c --concurrent", Means::Concurrency),
+            ("-r --reps", Means::Repetitions),
+            ("-t --time", Means::Duration(60.0)),
+            ("-g --get -u --url", Means::Url),
             (
-                &[
-                    "-d",
-                    "--delay",
-                    "-f",
-                    "--file",
-                    "-R",
-                    "--rc",
-                    "-H",
-                    "--header",
-                    "-A",
-                    "--user-agent",
-                    "-T",
-                    "--content-type",
-                    "-m",
-                    "--mark",
-                ],
+                "-d --delay -f --file -R --rc -H --header -A --user-agent -T --content-type -m \
+                 --mark",
                 Means::Other,
             ),
         ],
@@ -117,39 +97,14 @@ const STYLES: &[Style] = &[
         tool: "h2load",
         programs: &["h2load"],
         flags: &[
-            (&["-n", "--requests"], Means::Requests),
-            (&["-c", "--clients"], Means::Concurrency),
-            (&["-t", "--threads"], Means::Threads),
-            (&["-D", "--duration"], Means::Duration(1.0)),
+            ("-n --requests", Means::Requests),
+            ("-c --clients", Means::Concurrency),
+            ("-t --threads", Means::Threads),
+            ("-D --duration", Means::Duration(1.0)),
             (
-                &[
-                    "-m",
-                    "-w",
-                    "-W",
-                    "-f",
-                    "-H",
-                    "-i",
-                    "-p",
-                    "-r",
-                    "-d",
-                    "-T",
-                    "-N",
-                    "-B",
-                    "--header",
-                    "--rps",
-                    "--max-concurrent-streams",
-                    "--warm-up-time",
-                    "--input-file",
-                    "--data",
-                    "--base-uri",
-                    "--rate",
-                    "--rate-period",
-                    "--ciphers",
-                    "--alpn-list",
-                    "--npn-list",
-                    "--log-file",
-                    "--connect-to",
-                ],
+                "-m -w -W -f -H -i -p -r -d -T -N -B --header --rps --max-concurrent-streams \
+                 --warm-up-time --input-file --data --base-uri --rate --rate-period --ciphers \
+                 --alpn-list --npn-list --log-file --connect-to",
                 Means::Other,
             ),
         ],
@@ -161,17 +116,11 @@ const STYLES: &[Style] = &[
         tool: "hey",
         programs: &["hey", "boom"],
         flags: &[
-            (&["-n"], Means::Requests),
-            (&["-c"], Means::Concurrency),
-            (&["-z"], Means::Duration(f64::NAN)),
-            (&["-disable-keepalive"], Means::KeepAlive(false)),
-            (
-                &[
-                    "-q", "-m", "-H", "-t", "-A", "-d", "-D", "-T", "-U", "-a", "-x", "-host",
-                    "-cpus", "-o",
-                ],
-                Means::Other,
-            ),
+            ("-n", Means::Requests),
+            ("-c", Means::Concurrency),
+            ("-z", Means::Duration(f64::NAN)),
+            ("-disable-keepalive", Means::KeepAlive(false)),
+            ("-q -m -H -t -A -d -D -T -U -a -x -host -cpus -o", Means::Other),
         ],
         clusters: false,
         keep_alive: Some(true),
@@ -181,43 +130,15 @@ const STYLES: &[Style] = &[
         tool: "oha",
         programs: &["oha"],
         flags: &[
-            (&["-n"], Means::Requests),
-            (&["-c"], Means::Concurrency),
-            (&["-z"], Means::Duration(f64::NAN)),
-            (&["-q"], Means::Rate),
-            (&["--disable-keepalive"], Means::KeepAlive(false)),
+            ("-n", Means::Requests),
+            ("-c", Means::Concurrency),
+            ("-z", Means::Duration(f64::NAN)),
+            ("-q", Means::Rate),
+            ("--disable-keepalive", Means::KeepAlive(false)),
             (
-                &[
-                    "-p",
-                    "-m",
-                    "-H",
-                    "-t",
-                    "-A",
-                    "-d",
-                    "-D",
-                    "-T",
-                    "-a",
-                    "-r",
-                    "-o",
-                    "-u",
-                    "--burst-delay",
-                    "--burst-rate",
-                    "--max-repeat",
-                    "--fps",
-                    "--http-version",
-                    "--host",
-                    "--redirect",
-                    "--cacert",
-                    "--cert",
-                    "--key",
-                    "--connect-to",
-                    "--unix-socket",
-                    "--db-url",
-                    "--output",
-                    "--output-format",
-                    "--time-unit",
-                    "--proxy",
-                ],
+                "-p -m -H -t -A -d -D -T -a -r -o -u --burst-delay --burst-rate --max-repeat \
+                 --fps --http-version --host --redirect --cacert --cert --key --connect-to \
+                 --unix-socket --db-url --output --output-format --time-unit --proxy",
                 Means::Other,
             ),
         ],
@@ -229,11 +150,11 @@ const STYLES: &[Style] = &[
         tool: "http_load",
         programs: &["http_load"],
         flags: &[
-            (&["-parallel", "-p"], Means::Concurrency),
-            (&["-fetches", "-f"], Means::Requests),
-            (&["-seconds", "-s"], Means::Duration(1.0)),
-            (&["-rate", "-r"], Means::Rate),
-            (&["-proxy", "-timeout", "-cipher", "-sip"], Means::Other),
+            ("-parallel -p", Means::Concurrency),
+            ("-fetches -f", Means::Requests),
+            ("-seconds -s", Means::Duration(1.0)),
+            ("-rate -r", Means::Rate),
+            ("-proxy -timeout -cipher -sip", Means::Other),
         ],
         clusters: false,
         keep_alive: None,
@@ -243,11 +164,11 @@ const STYLES: &[Style] = &[
         tool: "weighttp",
         programs: &["weighttp"],
         flags: &[
-            (&["-n"], Means::Requests),
-            (&["-c"], Means::Concurrency),
-            (&["-t"], Means::Threads),
-            (&["-k"], Means::KeepAlive(true)),
-            (&["-H", "-m", "-b", "-i", "-C", "-A", "-F", "-T", "-p"], Means::Other),
+            ("-n", Means::Requests),
+            ("-c", Means::Concurrency),
+            ("-t", Means::Threads),
+            ("-k", Means::KeepAlive(true)),
+            ("-H -m -b -i -C -A -F -T -p", Means::Other),
         ],
         clusters: true,
         keep_alive: None,
@@ -257,30 +178,12 @@ const STYLES: &[Style] = &[
         tool: "k6",
         programs: &["k6"],
         flags: &[
-            (&["-u", "--vus"], Means::Concurrency),
-            (&["-d", "--duration"], Means::Duration(f64::NAN)),
+            ("-u --vus", Means::Concurrency),
+            ("-d --duration", Means::Duration(f64::NAN)),
             (
-                &[
-                    "-i",
-                    "--iterations",
-                    "-e",
-                    "--env",
-                    "-o",
-                    "--out",
-                    "-s",
-                    "--stage",
-                    "--rps",
-                    "--tag",
-                    "--summary-export",
-                    "--summary-trend-stats",
-                    "--summary-mode",
-                    "--summary-time-unit",
-                    "--log-output",
-                    "-c",
-                    "--config",
-                    "-m",
-                    "--max",
-                ],
+                "-i --iterations -e --env -o --out -s --stage --rps --tag --summary-export \
+                 --summary-trend-stats --summary-mode --summary-time-unit --log-output -c \
+                 --config -m --max",
                 Means::Other,
             ),
         ],
@@ -294,11 +197,11 @@ const WRK: Style = Style {
     tool: "wrk",
     programs: &["wrk"],
     flags: &[
-        (&["-c", "--connections"], Means::Concurrency),
-        (&["-t", "--threads"], Means::Threads),
-        (&["-d", "--duration"], Means::Duration(1.0)),
-        (&["-R", "--rate"], Means::Rate),
-        (&["-s", "--script", "-H", "--header", "-T", "--timeout"], Means::Other),
+        ("-c --connections", Means::Concurrency),
+        ("-t --threads", Means::Threads),
+        ("-d --duration", Means::Duration(1.0)),
+        ("-R --rate", Means::Rate),
+        ("-s --script -H --header -T --timeout", Means::Other),
     ],
     clusters: true,
     keep_alive: None,
@@ -425,26 +328,31 @@ impl Style {
             None => (word, None),
         };
         // A word processor makes two hyphens of one, or one of two.
-        let known = self.flags.iter().find(|(names, _)| {
-            names.iter().any(|known| known.trim_start_matches('-') == name.trim_start_matches('-'))
-        });
+        let known =
+            self.means(|known| known.trim_start_matches('-') == name.trim_start_matches('-'));
         walk.at += 1;
         match known {
-            Some((_, Means::KeepAlive(keep))) => {
-                walk.ordered.keep_alive = Some(*keep);
+            Some(Means::KeepAlive(keep)) => {
+                walk.ordered.keep_alive = Some(keep);
                 walk.says = true;
             }
-            Some((_, means)) => {
+            Some(means) => {
                 let value = match glued {
                     Some(value) => value.to_owned(),
                     None => walk.value()?,
                 };
-                walk.take(*means, &value);
+                walk.take(means, &value);
             }
             None if self.clusters && glued.is_none() => self.cluster(walk, word)?,
             None => {}
         }
         Some(())
+    }
+
+    /// What the flag means whose name it is.
+    fn means(&self, is: impl Fn(&str) -> bool) -> Option<Means> {
+        let flag = self.flags.iter().find(|(names, _)| names.split(' ').any(&is));
+        flag.map(|(_, means)| *means)
     }
 
     /// Letters behind one hyphen, the last perhaps with its value: `-kc10`.
@@ -455,16 +363,16 @@ impl Style {
         }
         for (at, letter) in letters.char_indices() {
             let name = format!("-{letter}");
-            let known = self.flags.iter().find(|(names, _)| names.contains(&name.as_str()));
+            let known = self.means(|known| known == name);
             match known {
-                Some((_, Means::KeepAlive(keep))) => {
-                    walk.ordered.keep_alive = Some(*keep);
+                Some(Means::KeepAlive(keep)) => {
+                    walk.ordered.keep_alive = Some(keep);
                     walk.says = true;
                 }
-                Some((_, means)) => {
+                Some(means) => {
                     let rest = &letters[at + letter.len_utf8()..];
                     let value = if rest.is_empty() { walk.value()? } else { rest.to_owned() };
-                    walk.take(*means, &value);
+                    walk.take(means, &value);
                     return Some(());
                 }
                 None => {}
