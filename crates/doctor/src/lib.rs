@@ -14,6 +14,7 @@
 //! ```
 
 mod busy;
+mod ceiling;
 mod checks;
 pub mod counters;
 mod cpus;
@@ -131,6 +132,9 @@ pub struct Observation {
     pub evidence: String,
 }
 
+/// Checks whose findings are about contenders beside each other, and about none of them beside another.
+const ABOUT_PAIRS: &[&str] = &["common_ceiling"];
+
 impl Check {
     fn finding(&self, seen: Observation) -> Finding {
         assert!(!seen.evidence.is_empty(), "{} says what it saw", self.name);
@@ -148,6 +152,7 @@ impl Check {
             cell: None,
             contenders: seen.contenders,
             alike: self.spares_like_pairs,
+            among: ABOUT_PAIRS.contains(&self.name),
             evidence: seen.evidence,
             meaning: self.meaning.to_owned(),
             remedy: self.remedy.to_owned(),
@@ -220,6 +225,7 @@ mod tests {
         }
         let names: BTreeSet<&str> = CHECKS.iter().map(|check| check.name).collect();
         assert_eq!(names.len(), CHECKS.len(), "names are unique");
+        assert!(ABOUT_PAIRS.iter().all(|name| names.contains(name)));
     }
 
     #[test]

@@ -4,9 +4,10 @@
 use std::collections::BTreeMap;
 
 use record::{
-    Blocks, ByteCounts, Cell, ClientUse, Completions, Contender, ContenderFacts, CpuLayout, Ending,
-    Facts, Interval, Latencies, LatencyMillis, LoadPlan, LoadRecord, LoadStop, Metric, Plan,
-    RequestCounts, RunRecord, ServerUse, TcpUse, ThreadUse, Visit, VisitPlan, VisitState, Workload,
+    Blocks, ByteCounts, Cell, ClientUse, Completions, Contender, ContenderFacts, Course, CpuLayout,
+    Ending, Facts, Interval, Latencies, LatencyMillis, LoadPlan, LoadRecord, LoadStop,
+    MachineSeries, Metric, Plan, RequestCounts, RunRecord, ServerUse, SettingValue, Surroundings,
+    TcpUse, ThreadUse, Visit, VisitPlan, VisitState, Workload,
 };
 use units::{Bytes, Nanos, Share};
 
@@ -106,6 +107,43 @@ pub(crate) fn limit(run: &mut RunRecord, contender: usize, client: f64, server: 
         let used = visit.server.as_mut().expect("made-up visits know their server");
         used.cpu = part(used.wall, server);
     }
+}
+
+/// Gives every contender a setting of its own: without one they are the same server.
+pub(crate) fn make_unlike(run: &mut RunRecord) {
+    for (n, contender) in run.plan.contenders.iter_mut().enumerate() {
+        contender.settings.insert("workers".to_owned(), SettingValue::Number(n as i64 + 1));
+    }
+}
+
+/// Two unlike contenders, a and b, behind a link of so many bits a second: 99.6 % of it on the wire in every visit,
+/// requests that queue, and no CPU that is busy.
+pub(crate) fn behind_a_link(bits_per_s: f64, blocks: u32) -> RunRecord {
+    let mut run = run(&["a", "b"], blocks);
+    make_unlike(&mut run);
+    let second = 0.996 * bits_per_s / 8.0;
+    for visit in &mut run.visits {
+        let load = visit.load.as_mut().expect("made-up visits have a load");
+        for interval in &mut load.intervals {
+            interval.bytes_read = (0.95 * second * INTERVAL.as_secs_f64()) as u64;
+            interval.ok = interval.bytes_read / REPLY;
+        }
+        load.latencies.service.record(Nanos::from_micros(300));
+        let step = |part: f64| (second * 0.2 * part) as i64;
+        let steps = vec![step(0.3), step(1.0), step(1.002), step(0.998), step(0.4)];
+        let series = MachineSeries {
+            at: (0..6).map(|n| Nanos::from_millis(200 * n)).collect(),
+            sources: ["server.dev.server".to_owned()].into(),
+            counters: BTreeMap::from([(
+                "server.dev.server.tx_bytes".to_owned(),
+                Course { first: 0, steps },
+            )]),
+            cost: Nanos::ZERO,
+        };
+        visit.surroundings = Some(Box::new(Surroundings { series, ..Surroundings::default() }));
+    }
+    (0..2).for_each(|contender| limit(&mut run, contender, 0.05, 0.1));
+    run
 }
 
 fn plan(names: &[&str], blocks: u32) -> Plan {

@@ -244,6 +244,7 @@ fn a_cell_whose_figures_are_void_is_no_level_of_the_law() {
         cell,
         contenders: vec![contender],
         alike: false,
+        among: false,
         evidence: String::new(),
         meaning: String::new(),
         remedy: String::new(),

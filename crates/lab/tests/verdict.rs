@@ -43,6 +43,7 @@ fn finding(severity: Severity, certainty: Certainty, contenders: &[usize]) -> Fi
         cell: None,
         contenders: contenders.to_vec(),
         alike: false,
+        among: false,
         evidence: "17 of 20 replies were errors".into(),
         meaning: String::new(),
         remedy: String::new(),

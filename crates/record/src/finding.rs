@@ -28,6 +28,10 @@ pub struct Finding {
     /// is not touched.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub alike: bool,
+    /// Whether it is about those it touches beside each other: then a pair of one of them and another contender
+    /// is not touched.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub among: bool,
     /// What was seen, in one sentence with its figures.
     pub evidence: String,
     /// Why it misleads, in one sentence.
@@ -122,7 +126,7 @@ impl Finding {
     pub fn touches_pair(&self, a: usize, b: usize) -> bool {
         match (self.touches(a), self.touches(b)) {
             (true, true) => !self.alike,
-            (one, other) => one || other,
+            (one, other) => (one || other) && !self.among,
         }
     }
 

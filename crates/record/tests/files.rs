@@ -34,6 +34,7 @@ fn an_index_of_a_contender_that_is_not_there_is_refused_by_its_part() {
         cell: None,
         contenders: vec![0],
         alike: false,
+        among: false,
         evidence: String::new(),
         meaning: String::new(),
         remedy: String::new(),

@@ -189,6 +189,7 @@ mod tests {
             cell,
             contenders: vec![contender],
             alike: false,
+            among: false,
             evidence: evidence.to_owned(),
             meaning: "it misleads".to_owned(),
             remedy: "mend it".to_owned(),

@@ -281,6 +281,7 @@ fn findings(models: &[Model]) -> Vec<Finding> {
             cell: None,
             contenders: fast,
             alike: false,
+            among: false,
             evidence:
                 "joust reactor: the generator's CPU was busy 97 % of the time, the server's 72 %"
                     .to_owned(),
@@ -296,6 +297,7 @@ fn findings(models: &[Model]) -> Vec<Finding> {
             cell: None,
             contenders: vec![1],
             alike: false,
+            among: false,
             evidence: "joust prefork: 3 visits near 40.1k/s and 5 near 43.7k/s, 9 % apart"
                 .to_owned(),
             meaning: "something that is drawn at each start decides the speed".to_owned(),

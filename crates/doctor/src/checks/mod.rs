@@ -6,6 +6,7 @@ mod accept_queue_overflow;
 mod bodies_change_under_load;
 mod bursts_of_replies;
 mod coarse_clock;
+mod common_ceiling;
 mod concurrency_not_reached;
 mod connection_table_full;
 mod cut_off_at_the_end;
@@ -18,6 +19,7 @@ mod file_descriptors_exhausted;
 mod generator_limit;
 mod keep_alive_not_honoured;
 mod late_sends;
+mod link_ceiling;
 mod local_ports_exhausted;
 mod loopback_mtu;
 mod network_backlog_dropped;
@@ -48,6 +50,7 @@ pub const CHECKS: &[&Check] = &[
     &bodies_change_under_load::ITEM,
     &bursts_of_replies::ITEM,
     &coarse_clock::ITEM,
+    &common_ceiling::ITEM,
     &concurrency_not_reached::ITEM,
     &connection_table_full::ITEM,
     &cut_off_at_the_end::ITEM,
@@ -60,6 +63,7 @@ pub const CHECKS: &[&Check] = &[
     &generator_limit::ITEM,
     &keep_alive_not_honoured::ITEM,
     &late_sends::ITEM,
+    &link_ceiling::ITEM,
     &local_ports_exhausted::ITEM,
     &loopback_mtu::ITEM,
     &network_backlog_dropped::ITEM,

@@ -122,6 +122,7 @@ fn finding(severity: Severity, contender: usize) -> Finding {
         cell: None,
         contenders: vec![contender],
         alike: false,
+        among: false,
         evidence: String::new(),
         meaning: String::new(),
         remedy: String::new(),

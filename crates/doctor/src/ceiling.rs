@@ -1,0 +1,247 @@
+//! Owns whether what a contender sent was as much as its network carries, for the checks that ask what set the pace.
+//! Must not judge a pair. Start reading at [`at_link`].
+//!
+//! A link has one rate, whoever sends: bytes a second hardly vary, requests queue for it although no CPU is busy, and
+//! unlike servers meet at the same figure. Fixed delays and few slots make a level rate too, so that the pattern alone
+//! is a suspicion. The second witness is the figure itself: links are made and shaped in round numbers of bits a
+//! second, and the interface's counter, which counts what is on the wire, says how near it came to one.
+
+use record::{LoadRecord, MachineSeries, Visit};
+
+use crate::{Evidence, busy, window};
+
+/// A contender that sent as much as its network carries.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct AtLink {
+    pub(crate) contender: usize,
+    /// On the wire where the interface was read, else of replies.
+    pub(crate) bytes_per_s: f64,
+    /// The speed that it came near to.
+    pub(crate) speed: Option<Speed>,
+    /// The others that sent as much, itself included.
+    pub(crate) equals: Vec<usize>,
+    /// Whether a second witness was there.
+    pub(crate) is_sure: bool,
+}
+
+/// A speed of links and how much of it was used.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Speed {
+    pub(crate) bits_per_s: f64,
+    /// About 1.
+    pub(crate) used: f64,
+}
+
+/// Spread of a contender's visits, and distance between contenders, up to which bytes a second are one figure.
+const ONE_FIGURE: f64 = 0.01;
+/// Median over shortest service time from which requests queued. A fixed delay has a shortest one as long.
+const QUEUED_MIN: f64 = 2.0;
+/// Share of its CPUs below which a side clearly was not the limit.
+const FREE_MAX: f64 = 0.7;
+/// Visits or steps of a counter below which a spread says nothing.
+const RATES_MIN: usize = 5;
+
+/// Speeds that networks have or are shaped to, in bits a second: these times a power of ten, from 1 Mbit/s to
+/// 400 Gbit/s.
+const ROUND: [f64; 5] = [1.0, 2.0, 2.5, 4.0, 5.0];
+const SPEED_MIN: f64 = 1e6;
+const SPEED_MAX: f64 = 400e9;
+/// On the wire: what a shaper lets through, whose bucket gives a little more at first.
+const WIRE_USED: (f64, f64) = (0.97, 1.01);
+/// The same where it is the only witness, since CPUs may have been busy.
+const WIRE_USED_CLEARLY: (f64, f64) = (0.985, 1.005);
+/// Of replies alone: of 1,538 bytes on the wire 1,448 are TCP's payload, and 93 % of that is as good as all of it.
+const PAYLOAD_USED: (f64, f64) = (0.93 * 1448.0 / 1538.0, 1.0);
+
+/// Every contender whose bytes a second were the network's, as far as that can be known.
+pub(crate) fn at_link(evidence: &Evidence) -> Vec<AtLink> {
+    let flows: Vec<Flow> =
+        evidence.contenders().filter_map(|contender| Flow::of(evidence, contender)).collect();
+    flows.iter().filter_map(|flow| judged(evidence, flow, &flows)).collect()
+}
+
+fn judged(evidence: &Evidence, flow: &Flow, flows: &[Flow]) -> Option<AtLink> {
+    let is_equal = |other: &&Flow| {
+        let ratio = other.bytes_per_s / flow.bytes_per_s;
+        ratio.max(1.0 / ratio) - 1.0 <= ONE_FIGURE
+    };
+    let equals: Vec<usize> = flows.iter().filter(is_equal).map(|other| other.contender).collect();
+    let meets_another = equals.iter().any(|&other| unlike(evidence, flow.contender, other));
+    let is_free = flow.limit == CpuLimit::None;
+    let used = if flow.on_wire { WIRE_USED } else { PAYLOAD_USED };
+    let speed = speed(flow.bytes_per_s, used);
+    let clearly = flow.on_wire && self::speed(flow.bytes_per_s, WIRE_USED_CLEARLY).is_some();
+    let is_sure = match (meets_another, speed) {
+        (true, Some(_)) => is_free || clearly,
+        (false, Some(_)) => is_free && flow.on_wire,
+        (_, None) => false,
+    };
+    let is_suspect = meets_another && is_free;
+    (is_sure || is_suspect).then(|| AtLink {
+        contender: flow.contender,
+        bytes_per_s: flow.bytes_per_s,
+        speed: speed.filter(|_| is_sure),
+        equals,
+        is_sure,
+    })
+}
+
+/// Whether two contenders are not the same server with the same settings, asked for the same.
+pub(crate) fn unlike(evidence: &Evidence, a: usize, b: usize) -> bool {
+    let [a, b] = [a, b].map(|one| &evidence.run.plan.contenders[one]);
+    (&a.server, &a.settings, &a.work) != (&b.server, &b.settings, &b.work)
+}
+
+/// The round speed that so many bytes a second come near to.
+fn speed(bytes_per_s: f64, (from, to): (f64, f64)) -> Option<Speed> {
+    let bits = 8.0 * bytes_per_s;
+    let decade = 10f64.powf(bits.max(1.0).log10().floor());
+    let candidates = [decade, 10.0 * decade].into_iter().flat_map(|ten| ROUND.map(|one| one * ten));
+    let near = candidates.filter(|&speed| {
+        (SPEED_MIN..=SPEED_MAX).contains(&speed) && bits >= from * speed && bits <= to * speed
+    });
+    near.map(|speed| Speed { bits_per_s: speed, used: bits / speed })
+        .min_by(|a, b| (a.used - 1.0).abs().total_cmp(&(b.used - 1.0).abs()))
+}
+
+/// What a contender sent, if it was a level flow that requests queued for and no CPU was seen to limit.
+#[derive(Debug, Clone, Copy)]
+struct Flow {
+    contender: usize,
+    bytes_per_s: f64,
+    on_wire: bool,
+    limit: CpuLimit,
+}
+
+/// Whether a CPU could have set the pace.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum CpuLimit {
+    /// All had time left.
+    None,
+    /// It is not known how busy the server's were.
+    Unknown,
+}
+
+impl Flow {
+    fn of(evidence: &Evidence, contender: usize) -> Option<Self> {
+        if evidence.run.plan.work(0, contender).sleep.is_some() {
+            return None;
+        }
+        let loads: Vec<(&Visit, &LoadRecord)> = evidence
+            .loads(contender)
+            .filter(|(_, load)| window::is_closed_loop(load) && load.requests.ok > 0)
+            .collect();
+        let limit = cpu_limit(evidence, contender, &loads)?;
+        let wire: Vec<Vec<f64>> = loads.iter().filter_map(|(visit, _)| wire_steps(visit)).collect();
+        let on_wire = !wire.is_empty() && wire.len() == loads.len();
+        let rates: Vec<f64> = match (on_wire, loads.as_slice()) {
+            (true, [_]) => wire.concat(),
+            (true, _) => wire.iter().filter_map(|steps| stats::median(steps)).collect(),
+            (false, _) => loads.iter().filter_map(|(visit, load)| replies(visit, load)).collect(),
+        };
+        let bytes_per_s = stats::median(&rates).filter(|rate| *rate > 0.0)?;
+        // Robust: one visit that something disturbed does not make a flow unlevel.
+        let spread = 1.4826 * stats::median_absolute_deviation(&rates)? / bytes_per_s;
+        let is_level = rates.len() >= RATES_MIN && spread <= ONE_FIGURE;
+        (is_level && has_queue(&loads)).then_some(Self { contender, bytes_per_s, on_wire, limit })
+    }
+}
+
+/// `None` where a CPU was the limit, or nearly.
+fn cpu_limit(
+    evidence: &Evidence,
+    contender: usize,
+    loads: &[(&Visit, &LoadRecord)],
+) -> Option<CpuLimit> {
+    if let Some((client, server)) = busy::medians(evidence, contender) {
+        return (client.max(server) < FREE_MAX).then_some(CpuLimit::None);
+    }
+    let client = loads.iter().map(|(_, load)| load.client.busiest()).fold(0.0, f64::max);
+    if client >= FREE_MAX {
+        return None;
+    }
+    let series = loads.iter().filter_map(|(visit, _)| visit.surroundings.as_ref());
+    let busiest: Vec<f64> = series.filter_map(|around| busiest_cpu(&around.series)).collect();
+    match stats::median(&busiest) {
+        Some(busy) if busy < FREE_MAX => Some(CpuLimit::None),
+        // A load alone has nothing to be compared with.
+        _ if evidence.contenders().len() < 2 => None,
+        _ => Some(CpuLimit::Unknown),
+    }
+}
+
+/// Share of the time in which the machine's busiest CPU did something.
+fn busiest_cpu(series: &MachineSeries) -> Option<f64> {
+    let mut cpus: std::collections::BTreeMap<&str, (i64, i64)> = Default::default();
+    for (name, course) in &series.counters {
+        let Some((cpu, what)) = name.strip_prefix("cpu.").and_then(|rest| rest.split_once('.'))
+        else {
+            continue;
+        };
+        let ticks: i64 = course.steps.iter().sum();
+        let (idle, all) = cpus.entry(cpu).or_default();
+        *all += ticks;
+        *idle += if matches!(what, "idle_ticks" | "iowait_ticks") { ticks } else { 0 };
+    }
+    let busy = cpus.into_values().filter(|(_, all)| *all > 0);
+    busy.map(|(idle, all)| 1.0 - idle as f64 / all as f64).reduce(f64::max)
+}
+
+/// Whether the median request waited for others: the shortest of all visits found the way free.
+fn has_queue(loads: &[(&Visit, &LoadRecord)]) -> bool {
+    let shortest = loads.iter().filter_map(|(_, load)| load.latencies.service.min()).min();
+    let medians: Vec<f64> = loads
+        .iter()
+        .filter_map(|(_, load)| Some(load.latencies.service.quantile(0.5)?.as_secs_f64()))
+        .collect();
+    match (shortest, stats::median(&medians)) {
+        (Some(shortest), Some(median)) => median >= QUEUED_MIN * shortest.as_secs_f64(),
+        _ => false,
+    }
+}
+
+/// Bytes of replies a second in the measured window.
+fn replies(visit: &Visit, load: &LoadRecord) -> Option<f64> {
+    let sum = window::sum(visit, load)?;
+    Some(sum.bytes_read as f64 / sum.length.as_secs_f64())
+}
+
+/// Bytes a second between readings of the interface that moved most, without the first and the last step, in which
+/// the load began and ended; `None` where too few were read.
+fn wire_steps(visit: &Visit) -> Option<Vec<f64>> {
+    let series = &visit.surroundings.as_ref()?.series;
+    let moved = |side: &str, counter: &str| {
+        let (prefix, suffix) = (format!("{side}.dev."), format!(".{counter}"));
+        let of_side = series.counters.iter();
+        of_side
+            .filter(|(name, _)| name.starts_with(&prefix) && name.ends_with(&suffix))
+            .map(|(_, course)| &course.steps)
+            .max_by_key(|steps| steps.iter().sum::<i64>())
+    };
+    let steps = moved("server", "tx_bytes")
+        .or_else(|| moved("both", "rx_bytes"))
+        .or_else(|| moved("client", "rx_bytes"))?;
+    let spans = series.at.windows(2).map(|pair| pair[1].saturating_sub(pair[0]).as_secs_f64());
+    let rates: Vec<f64> =
+        steps.iter().zip(spans).map(|(&bytes, span)| bytes as f64 / span.max(1e-9)).collect();
+    let inner = rates.get(1..rates.len().checked_sub(1)?)?;
+    (!inner.is_empty()).then(|| inner.to_vec())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_round_speed_is_found_from_a_little_below_and_no_other_is() {
+        let found = |mbit: f64, used| speed(mbit * 1e6 / 8.0, used).map(|one| one.bits_per_s / 1e6);
+        assert_eq!(found(49.7, WIRE_USED), Some(50.0));
+        assert_eq!(found(50.6, WIRE_USED), None);
+        assert_eq!(found(990.0, WIRE_USED), Some(1_000.0));
+        assert_eq!(found(46.9, WIRE_USED), None);
+        assert_eq!(found(46.9, PAYLOAD_USED), Some(50.0));
+        assert_eq!(found(0.99, WIRE_USED), Some(1.0));
+        assert_eq!(found(0.5, WIRE_USED), None);
+        assert_eq!(found(39_500.0, WIRE_USED), Some(40_000.0));
+    }
+}
