@@ -10,12 +10,15 @@
 //! At the end a server that serves in turn has up to one unfinished request on each connection. In four
 //! rounds that is a fifth of all its work, and no longer a finding. A page that a socket takes at once is
 //! never half sent, whatever the number of connections. If a program sleeps, the rate is not a count (Little's law).
+//!
+//! Where the start was not cut (a load alone), it is in the rate: all connections ask at once, and the first replies
+//! come one response time later. In a load of 20 mean response times that is 5 % of it.
 
 use record::{Certainty, Interval, LoadRecord, Question, Severity, Visit};
 use units::{Bytes, Nanos};
 
 use super::Check;
-use crate::{Evidence, Observation, words};
+use crate::{Evidence, Observation, window, words};
 
 /// See the module.
 pub(crate) const ITEM: Check = Check {
@@ -28,7 +31,8 @@ pub(crate) const ITEM: Check = Check {
     remedy: "measure for longer (`measure` in [visit], for --short in [short]), or use fewer connections \
              or a smaller page",
     detection: "Fewer than one request ended on each connection (confirmed), or fewer than four \
-             (suspected), in half of the visits",
+             (suspected), in half of the visits. Where the start was not cut: the load was shorter than 20 \
+             mean response times or had one request on each connection (confirmed), or fewer than 30 (suspected)",
     example: "3 MB on 1,000 connections in half a second",
     source: "Little, A Proof for the Queuing Formula L = λW, 1961",
     needs: &[],
@@ -38,11 +42,70 @@ pub(crate) const ITEM: Check = Check {
 /// Requests on each connection below which a visit is too short, and from which it is long enough.
 const ROUNDS_MIN: u64 = 1;
 const ROUNDS_ENOUGH: u64 = 4;
+/// Mean response times of a load of which the first has 5 %.
+const RESPONSES_MIN: f64 = 20.0;
+/// Requests on each connection of a load that holds its start, below which it may be more than a thirtieth.
+const ROUNDS_WITH_START: u64 = 30;
 /// Longest page that is sent in one go: the most that TCP hands to a device at a time.
 const PAGE_AT_ONCE: Bytes = Bytes(65_536);
 
 fn look(evidence: &Evidence) -> Vec<Observation> {
-    evidence.contenders().filter_map(|contender| look_at(evidence, contender)).collect()
+    let look_at =
+        |contender| with_its_start(evidence, contender).or_else(|| look_at(evidence, contender));
+    evidence.contenders().filter_map(look_at).collect()
+}
+
+/// Loads that were measured from their first request on, so that the start is a part of the rate.
+fn with_its_start(evidence: &Evidence, contender: usize) -> Option<Observation> {
+    let loads: Vec<&LoadRecord> = evidence
+        .loads(contender)
+        .filter(|(visit, load)| visit.cut == Nanos::ZERO && load.requests.ok > 0)
+        .map(|(_, load)| load)
+        .collect();
+    let starts: Vec<(Certainty, f64)> = loads.iter().filter_map(|load| start(load)).collect();
+    if starts.is_empty() || 2 * starts.len() < loads.len() {
+        return None;
+    }
+    let certainty = starts.iter().map(|(certainty, _)| *certainty).max()?;
+    let share = stats::median(&starts.iter().map(|(_, share)| *share).collect::<Vec<_>>())?;
+    let shortest = loads.iter().min_by(|a, b| a.seconds.total_cmp(&b.seconds))?;
+    let evidence = format!(
+        "{}: {} in {} on {}, of a mean response time of {}: the first of them is {} of the measured time",
+        evidence.name(contender),
+        words::count(shortest.requests.ok, "request"),
+        Nanos::from_secs_f64(shortest.seconds),
+        words::count(u64::from(shortest.connections), "connection"),
+        Nanos::from_secs_f64(mean_response(shortest)),
+        words::percent(share.min(1.0)),
+    );
+    Some(Observation {
+        share: Some(share.min(1.0)),
+        certainty,
+        contenders: vec![contender],
+        evidence,
+    })
+}
+
+/// The share that one response time has of a load, if that is too much.
+fn start(load: &LoadRecord) -> Option<(Certainty, f64)> {
+    let response = mean_response(load);
+    let share = response / load.seconds.max(1e-9);
+    let is_short = share * RESPONSES_MIN > 1.0;
+    let slots = window::slots(load);
+    // With one request on each connection all of it is the start, however long that takes.
+    let is_one_each = load.requests.done <= slots && slots > 1;
+    let is_few = load.requests.ok < ROUNDS_WITH_START * slots;
+    match window::is_closed_loop(load) {
+        true if is_short || is_one_each => Some((Certainty::Confirmed, share)),
+        true if is_few => Some((Certainty::Suspected, share)),
+        false if load.open_loop.is_some() && is_short => Some((Certainty::Confirmed, share)),
+        _ => None,
+    }
+}
+
+/// In seconds; 0 where none was measured.
+fn mean_response(load: &LoadRecord) -> f64 {
+    load.response_ms.mean.or(load.service_ms.mean).unwrap_or(0.0) / 1e3
 }
 
 /// Requests that ended in what was measured of a visit, and the connections they ended on.
@@ -235,5 +298,36 @@ mod tests {
         let one = by_tool(Some(1));
         assert_eq!((one[0].certainty, one[0].contenders[0]), (Certainty::Confirmed, 1));
         assert_eq!(by_tool(None), []);
+    }
+
+    /// A load alone of one request after the other: so many on each of 10 connections, 10 ms each.
+    fn alone(rounds: u64) -> Vec<record::Finding> {
+        let mut load = testdata::load();
+        load.connections = 10;
+        load.plan.connections = 10;
+        load.seconds = 0.010 * rounds as f64;
+        load.plan.stop.duration = None;
+        load.plan.stop.requests = Some(10 * rounds);
+        load.intervals.truncate(1);
+        load.intervals[0].ok = 10 * rounds;
+        (load.requests.done, load.requests.ok) = (10 * rounds, 10 * rounds);
+        (load.response_ms.mean, load.service_ms.mean) = (Some(10.0), Some(10.0));
+        let mut found = crate::examine_load(&load);
+        found.retain(|one| one.check == ITEM.name);
+        found
+    }
+
+    #[test]
+    fn a_load_alone_is_too_short_with_its_start_in_it() {
+        assert_eq!(alone(100), []);
+        assert_eq!(alone(25)[0].certainty, Certainty::Suspected);
+        assert_eq!(alone(10)[0].certainty, Certainty::Confirmed);
+        let one = alone(1);
+        assert_eq!(one[0].certainty, Certainty::Confirmed, "as many requests as connections");
+        let text = "the server: 100 requests in 100ms on 10 connections, of a mean response time of 10ms: the first \
+                    of them is 10 % of the measured time";
+        assert_eq!(alone(10)[0].evidence, text);
+        let share = |rounds| alone(rounds)[0].share.unwrap().0;
+        assert!((share(10) / share(5) - 0.5).abs() < 1e-9, "twice as long, half the share");
     }
 }
