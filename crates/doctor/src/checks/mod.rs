@@ -9,6 +9,7 @@ mod coarse_clock;
 mod common_ceiling;
 mod concurrency_not_reached;
 mod connection_table_full;
+mod coordinated_omission;
 mod cut_off_at_the_end;
 mod delayed_ack;
 mod different_bodies;
@@ -29,6 +30,7 @@ mod request_retransmitted;
 mod seen_otherwise;
 mod shared_cpus;
 mod stalls_of_a_fixed_time;
+mod synchronised_arrivals;
 mod too_few_samples;
 mod truncated_latencies;
 pub(crate) mod two_clusters;
@@ -53,6 +55,7 @@ pub const CHECKS: &[&Check] = &[
     &common_ceiling::ITEM,
     &concurrency_not_reached::ITEM,
     &connection_table_full::ITEM,
+    &coordinated_omission::ITEM,
     &cut_off_at_the_end::ITEM,
     &delayed_ack::ITEM,
     &different_bodies::ITEM,
@@ -73,6 +76,7 @@ pub const CHECKS: &[&Check] = &[
     &seen_otherwise::ITEM,
     &shared_cpus::ITEM,
     &stalls_of_a_fixed_time::ITEM,
+    &synchronised_arrivals::ITEM,
     &too_few_samples::ITEM,
     &truncated_latencies::ITEM,
     &two_clusters::ITEM,
