@@ -61,7 +61,7 @@ struct Style {
 const STYLES: &[Style] = &[
     Style {
         tool: "ab",
-        programs: &["ab", "ab2", "zb", "apachebench"],
+        programs: &["ab", "abs", "ab2", "zb", "apachebench"],
         flags: &[
             ("-n", Means::Requests),
             ("-c", Means::Concurrency),

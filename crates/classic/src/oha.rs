@@ -19,7 +19,8 @@ pub(crate) static TOOL: Tool = Tool {
     about: "oha: a closed loop of one task a worker, HTTP/1.1, HTTP/2 and HTTP/3",
     counts_differently: &[
         "a reply counts whatever its status is; the codes are listed",
-        "with -z what is still out at the end is aborted: it is listed as an error, and is in no latency, nor in the rate of newer versions",
+        "with -z what is still out at the end is aborted: it is listed as an error and counts in the rate, but is in no latency and not in the success rate",
+        "the rate is that of replies, errors and aborted requests together",
         "the success rate is that of requests that had a reply, whatever its status is",
         "a request without a reply has no latency",
         "percentiles are those of all latencies, which it keeps: the memory grows with the requests",

@@ -169,7 +169,7 @@ pub struct Requests {
     pub succeeded: Option<u64>,
     /// Ended badly.
     pub failed: Option<u64>,
-    /// Cut off by the end of the load, and in no other count (oha).
+    /// Cut off by the end of the load, and in no other count here (oha, whose rate has them in it).
     pub unfinished: Option<u64>,
     /// Replies with a bad status: ab, http_load, weighttp, h2load, hey, httperf: not 2xx; wrk: 400
     /// and above.
@@ -285,6 +285,23 @@ impl Report {
         };
         self.threads = told.map(|_| index.saturating_add(1));
         self.concurrency = told.map(|sum| sum.saturating_add(connections));
+    }
+
+    /// Requests that [`Report::rate`] is of, over [`Report::duration`]: each tool counts others.
+    pub fn rate_of(&self) -> Option<u64> {
+        let requests = &self.requests;
+        let complete = requests.complete;
+        match self.tool {
+            // Errors count as well.
+            "hey" => complete?.checked_add(requests.failed?),
+            // And what the end cut off.
+            "oha" => complete?.checked_add(requests.failed?)?.checked_add(requests.unfinished?),
+            // What was sent.
+            "httperf" => requests.started,
+            // Whether those that broke are among the done differs by its version.
+            "h2load" => complete.filter(|_| self.errors.get("errored") == Some(&0)),
+            _ => complete,
+        }
     }
 
     /// The time of one percentile, where the tool printed that one.
