@@ -26,10 +26,8 @@ mod modes;
 pub mod parity;
 pub mod printed;
 mod single;
-#[allow(dead_code, reason = "checks that use all of it follow")]
 mod timeline;
 mod transport;
-#[allow(dead_code, reason = "checks that use all of it follow")]
 mod window;
 mod words;
 
@@ -37,7 +35,6 @@ mod words;
 #[path = "../../stats/tests/noise/mod.rs"]
 mod noise;
 #[cfg(test)]
-#[allow(dead_code, reason = "checks that use all of it follow")]
 mod simulated;
 #[cfg(test)]
 mod testdata;

@@ -207,6 +207,12 @@ impl Recorded {
         load.service_ms = LatencyMillis::from(&load.latencies.service);
         load.client = testdata::load().client;
         (load.completions, load.intervals) = (self.completions, self.intervals);
+        // A run has hundreds of them.
+        load.intervals.iter_mut().for_each(|one| {
+            one.service.pack();
+            one.response.pack();
+        });
+        load.latencies.service.pack();
         load
     }
 }

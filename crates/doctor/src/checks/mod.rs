@@ -30,6 +30,7 @@ mod request_retransmitted;
 mod seen_otherwise;
 mod shared_cpus;
 mod stalls_of_a_fixed_time;
+mod stop_the_world_pauses;
 mod synchronised_arrivals;
 mod too_few_samples;
 mod truncated_latencies;
@@ -76,6 +77,7 @@ pub const CHECKS: &[&Check] = &[
     &seen_otherwise::ITEM,
     &shared_cpus::ITEM,
     &stalls_of_a_fixed_time::ITEM,
+    &stop_the_world_pauses::ITEM,
     &synchronised_arrivals::ITEM,
     &too_few_samples::ITEM,
     &truncated_latencies::ITEM,
