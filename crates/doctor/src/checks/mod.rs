@@ -26,6 +26,7 @@ mod loopback_mtu;
 mod network_backlog_dropped;
 mod no_steady_state;
 mod packet_loss;
+mod process_churn;
 mod request_retransmitted;
 mod seen_otherwise;
 mod shared_cpus;
@@ -73,6 +74,7 @@ pub const CHECKS: &[&Check] = &[
     &network_backlog_dropped::ITEM,
     &no_steady_state::ITEM,
     &packet_loss::ITEM,
+    &process_churn::ITEM,
     &request_retransmitted::ITEM,
     &seen_otherwise::ITEM,
     &shared_cpus::ITEM,
