@@ -32,6 +32,7 @@ mod seen_otherwise;
 mod shared_cpus;
 mod stalls_of_a_fixed_time;
 mod stop_the_world_pauses;
+mod swapping;
 mod synchronised_arrivals;
 mod too_few_samples;
 mod truncated_latencies;
@@ -80,6 +81,7 @@ pub const CHECKS: &[&Check] = &[
     &shared_cpus::ITEM,
     &stalls_of_a_fixed_time::ITEM,
     &stop_the_world_pauses::ITEM,
+    &swapping::ITEM,
     &synchronised_arrivals::ITEM,
     &too_few_samples::ITEM,
     &truncated_latencies::ITEM,
