@@ -6,6 +6,7 @@ mod accept_queue_overflow;
 mod bodies_change_under_load;
 mod bursts_of_replies;
 mod coarse_clock;
+mod cold_page_cache;
 mod common_ceiling;
 mod concurrency_not_reached;
 mod connection_table_full;
@@ -55,6 +56,7 @@ pub const CHECKS: &[&Check] = &[
     &bodies_change_under_load::ITEM,
     &bursts_of_replies::ITEM,
     &coarse_clock::ITEM,
+    &cold_page_cache::ITEM,
     &common_ceiling::ITEM,
     &concurrency_not_reached::ITEM,
     &connection_table_full::ITEM,
