@@ -18,6 +18,7 @@ mod different_work;
 mod disturbed_machine;
 mod errors_as_speed;
 mod file_descriptors_exhausted;
+mod fixed_delay_dominates;
 mod generator_limit;
 mod keep_alive_not_honoured;
 mod late_sends;
@@ -68,6 +69,7 @@ pub const CHECKS: &[&Check] = &[
     &disturbed_machine::ITEM,
     &errors_as_speed::ITEM,
     &file_descriptors_exhausted::ITEM,
+    &fixed_delay_dominates::ITEM,
     &generator_limit::ITEM,
     &keep_alive_not_honoured::ITEM,
     &late_sends::ITEM,
