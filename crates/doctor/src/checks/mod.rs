@@ -36,6 +36,7 @@ mod stalls_of_a_fixed_time;
 mod stop_the_world_pauses;
 mod swapping;
 mod synchronised_arrivals;
+mod thundering_herd;
 mod too_few_samples;
 mod truncated_latencies;
 pub(crate) mod two_clusters;
@@ -87,6 +88,7 @@ pub const CHECKS: &[&Check] = &[
     &stop_the_world_pauses::ITEM,
     &swapping::ITEM,
     &synchronised_arrivals::ITEM,
+    &thundering_herd::ITEM,
     &too_few_samples::ITEM,
     &truncated_latencies::ITEM,
     &two_clusters::ITEM,
