@@ -17,6 +17,7 @@ mod different_bodies;
 mod different_work;
 mod disturbed_machine;
 mod errors_as_speed;
+mod fewer_slots_than_connections;
 mod file_descriptors_exhausted;
 mod fixed_delay_dominates;
 mod generator_limit;
@@ -69,6 +70,7 @@ pub const CHECKS: &[&Check] = &[
     &different_work::ITEM,
     &disturbed_machine::ITEM,
     &errors_as_speed::ITEM,
+    &fewer_slots_than_connections::ITEM,
     &file_descriptors_exhausted::ITEM,
     &fixed_delay_dominates::ITEM,
     &generator_limit::ITEM,

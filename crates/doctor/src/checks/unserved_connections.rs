@@ -58,7 +58,7 @@ fn look_at(evidence: &Evidence, contender: usize) -> Option<Observation> {
         words::percent(share),
     );
     Some(Observation {
-        share: None,
+        share: Some(share),
         certainty: Certainty::Confirmed,
         contenders: vec![contender],
         evidence,
