@@ -42,6 +42,7 @@ mod too_few_samples;
 mod truncated_latencies;
 pub(crate) mod two_clusters;
 mod undeclared_difference;
+mod uneven_workers;
 mod unknown_switch;
 mod unserved_connections;
 mod visits_too_short;
@@ -95,6 +96,7 @@ pub const CHECKS: &[&Check] = &[
     &truncated_latencies::ITEM,
     &two_clusters::ITEM,
     &undeclared_difference::ITEM,
+    &uneven_workers::ITEM,
     &unknown_switch::ITEM,
     &unserved_connections::ITEM,
     &visits_too_short::ITEM,
