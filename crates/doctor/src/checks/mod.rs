@@ -25,6 +25,7 @@ mod keep_alive_not_honoured;
 mod late_sends;
 mod link_ceiling;
 mod local_ports_exhausted;
+mod log_stalls;
 mod loopback_mtu;
 mod network_backlog_dropped;
 mod no_steady_state;
@@ -79,6 +80,7 @@ pub const CHECKS: &[&Check] = &[
     &late_sends::ITEM,
     &link_ceiling::ITEM,
     &local_ports_exhausted::ITEM,
+    &log_stalls::ITEM,
     &loopback_mtu::ITEM,
     &network_backlog_dropped::ITEM,
     &no_steady_state::ITEM,
