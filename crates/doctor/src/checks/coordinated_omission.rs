@@ -32,8 +32,8 @@ pub(crate) const ITEM: Check = Check {
              length of the pauses beside the quantiles",
     detection: "Closed loop: no reply on any connection for more than 50 ms and 20 mean gaps, and p99 of requests that \
                 are due at the mean rate is 1.5 times p99 or more. Confirmed where there were two silences (or one of \
-                500 ms) and nothing waited for a CPU meanwhile. Open loop: p99 of response times is 1.5 times that of \
-                service times, and 2 ms more, by waiting for a connection",
+                500 ms) and nothing waited for a CPU meanwhile. Open loop: p99 or p90 of response times is 1.5 times \
+                that of service times, and 2 ms more, by waiting for a connection",
     example: "`joust serve --fixed 3361 --fault pause=every:10s,for:1s` and `joust load -d 30s`",
     source: "Tene, How NOT to Measure Latency, 2013; wrk2, README",
     needs: &[&PRESSURE_CPU, &STAT],
@@ -48,6 +48,8 @@ const GAPS_MIN: f64 = 20.0;
 /// Ratio of the quantiles from which a reader is misled.
 const RATIO_MIN: f64 = 1.5;
 const QUANTILE: f64 = 0.99;
+/// In an open loop p90 too: a pause that p99 of service times has, too, may be ten times as many requests.
+const OPEN_QUANTILES: [f64; 2] = [0.99, 0.9];
 /// A silence as long as this is no scheduler's.
 const LONG_SILENCE: Nanos = Nanos::from_millis(500);
 /// Share of the silences in which something may have waited for a CPU, or the hypervisor had it.
@@ -177,21 +179,14 @@ fn open(evidence: &Evidence, contender: usize) -> Option<Observation> {
         }
         queue.merge(&load.latencies.queue);
     }
-    let (served, answered) = (service.quantile(QUANTILE)?, response.quantile(QUANTILE)?);
-    let more = answered.saturating_sub(served);
-    // What was waited for must be a connection.
-    let queued = queue.quantile(QUANTILE)?;
-    let is_queue = 2 * queued.0 >= more.0;
-    let ratio = answered.as_secs_f64() / served.as_secs_f64().max(1e-9);
-    if ratio < RATIO_MIN || more < QUEUE_MIN || !is_queue {
-        return None;
-    }
+    let (percent, served, answered) =
+        OPEN_QUANTILES.into_iter().find_map(|q| waits_at(q, &service, &response, &queue))?;
     let waited =
         queue.buckets().filter(|(span, _)| *span >= QUEUE_MIN).map(|(_, n)| n).sum::<u64>();
     let share = waited as f64 / queue.count() as f64;
     let evidence = format!(
-        "{}: p99 of response times is {answered}, of service times {served}; {} of the requests waited {QUEUE_MIN} or \
-         longer for a connection",
+        "{}: p{percent} of response times is {answered}, of service times {served}; {} of the requests waited \
+         {QUEUE_MIN} or longer for a connection",
         evidence.name(contender),
         words::percent(share),
     );
@@ -201,6 +196,21 @@ fn open(evidence: &Evidence, contender: usize) -> Option<Observation> {
         contenders: vec![contender],
         evidence,
     })
+}
+
+/// In percent, service time and response time at a quantile, where the one hides what the other shows.
+fn waits_at(
+    q: f64,
+    service: &Histogram,
+    response: &Histogram,
+    queue: &Histogram,
+) -> Option<(f64, Nanos, Nanos)> {
+    let (served, answered) = (service.quantile(q)?, response.quantile(q)?);
+    let more = answered.saturating_sub(served);
+    let ratio = answered.as_secs_f64() / served.as_secs_f64().max(1e-9);
+    // What was waited for must be a connection.
+    let is_queue = 2 * queue.quantile(q)?.0 >= more.0;
+    (ratio >= RATIO_MIN && more >= QUEUE_MIN && is_queue).then_some((q * 100.0, served, answered))
 }
 
 #[cfg(test)]

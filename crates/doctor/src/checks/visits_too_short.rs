@@ -72,7 +72,7 @@ fn with_its_start(evidence: &Evidence, contender: usize) -> Option<Observation> 
     let evidence = format!(
         "{}: {} in {} on {}, of a mean response time of {}: the first of them is {} of the measured time",
         evidence.name(contender),
-        words::count(shortest.requests.ok, "request"),
+        words::count(shortest.requests.done, "request"),
         Nanos::from_secs_f64(shortest.seconds),
         words::count(u64::from(shortest.connections), "connection"),
         Nanos::from_secs_f64(mean_response(shortest)),
@@ -94,7 +94,7 @@ fn start(load: &LoadRecord) -> Option<(Certainty, f64)> {
     let slots = window::slots(load);
     // With one request on each connection all of it is the start, however long that takes.
     let is_one_each = load.requests.done <= slots && slots > 1;
-    let is_few = load.requests.ok < ROUNDS_WITH_START * slots;
+    let is_few = load.requests.done < ROUNDS_WITH_START * slots;
     match window::is_closed_loop(load) {
         true if is_short || is_one_each => Some((Certainty::Confirmed, share)),
         true if is_few => Some((Certainty::Suspected, share)),
