@@ -5,20 +5,44 @@ use classic::{Report, Steps, Summary};
 use units::{Bytes, Nanos, PerSecond};
 
 use super::figure::Figure;
-use super::row::{LoadKind, Origin, Phase, Row};
+use super::row::{LoadKind, Origin, Phase, Row, Source};
 
 /// Rows of the reports in one source.
-pub(super) fn rows(reports: Vec<Report>, source: usize, source_name: &str) -> Vec<Row> {
+pub(super) fn rows(reports: Vec<Report>, index: usize, source: &Source) -> Vec<Row> {
     let many = reports.len() > 1;
-    let named = reports.into_iter().enumerate().map(|(at, report)| {
-        let name = match many {
-            true => format!("{source_name}, report {} ({})", at + 1, report.tool),
-            false => format!("{source_name} ({})", report.tool),
+    let mut before = 0;
+    let mut rows: Vec<Row> = Vec::new();
+    for (at, report) in reports.into_iter().enumerate() {
+        let heading = source.text.get(before..report.place.start).and_then(heading);
+        before = report.place.end;
+        let mut name = match many {
+            true => format!("{}, report {} ({})", source.name, at + 1, report.tool),
+            false => format!("{} ({})", source.name, report.tool),
         };
-        Row { name, source, ..row(report, source_name) }
-    });
-    named.collect()
+        let mut row = row(report, &source.name);
+        if let Some(heading) = heading.filter(|_| many) {
+            name = format!("{heading} ({})", row.tool().unwrap_or_default());
+            row.server = Some(stem(&heading).to_owned());
+        }
+        rows.push(Row { name, source: index, ..row });
+    }
+    rows
 }
+
+/// The last heading in what stands between two reports: a line of Markdown, or one that ends in a colon.
+fn heading(between: &str) -> Option<String> {
+    let bare = |line: &str| line.trim_matches(|c: char| "#=*- \t:".contains(c)).to_owned();
+    let lines = between.lines().map(str::trim).filter(|line| line.len() <= HEADING_MAX);
+    let heads = lines.filter(|line| {
+        line.starts_with('#')
+            || line.starts_with("==")
+            || (line.ends_with(':') && !line.contains(' '))
+    });
+    heads.map(bare).rfind(|head| !head.is_empty())
+}
+
+/// Longest line that is taken for a heading.
+const HEADING_MAX: usize = 60;
 
 fn row(report: Report, source_name: &str) -> Row {
     let tool = report.tool;
@@ -285,8 +309,13 @@ fn unit_of(secs: f64) -> f64 {
 mod tests {
     use super::*;
 
+    fn all(text: &str) -> Vec<Row> {
+        let source = Source { name: "paste".to_owned(), text: text.to_owned() };
+        rows(classic::read_any(text).unwrap(), 0, &source)
+    }
+
     fn of(text: &str) -> Row {
-        rows(classic::read_any(text).unwrap(), 0, "paste").remove(0)
+        all(text).remove(0)
     }
 
     #[test]
@@ -302,6 +331,15 @@ mod tests {
         assert!((duration.high - duration.low - 0.015).abs() < 1e-4, "{duration:?}");
         assert_eq!(row.connections, Some(Figure::exact(2.0)));
         assert_eq!(row.load.closed, Some(true));
+    }
+
+    #[test]
+    fn reports_below_headings_are_of_those_servers() {
+        let wrk = crate::printed::testdata::WRK;
+        let rows = all(&format!("# nginx\n```\n{wrk}```\n\n# h2o\n{wrk}\ncaddy:\n{wrk}"));
+        let names: Vec<_> = rows.iter().map(|row| row.server.as_deref().unwrap()).collect();
+        assert_eq!(names, ["nginx", "h2o", "caddy"]);
+        assert_eq!(rows[1].name, "h2o (wrk)");
     }
 
     #[test]

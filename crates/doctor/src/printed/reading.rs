@@ -35,7 +35,7 @@ pub fn read(sources: Vec<Source>) -> Result<Printed, NotReadable> {
 
 fn rows_of(source: &Source, index: usize) -> Vec<Row> {
     let reports = classic::read_any(&source.text).unwrap_or_default();
-    let of_reports = from_report::rows(reports, index, &source.name);
+    let of_reports = from_report::rows(reports, index, source);
     match of_reports.is_empty() {
         true => table::find(&source.text, index, &source.name),
         false => of_reports,

@@ -75,13 +75,16 @@ fn ladder(row: &Row) -> Vec<(String, Figure)> {
     ladder
 }
 
-/// All from `first` on lie on rungs of the timer, and all before it far below.
+/// Two figures or more from `first` on lie on rungs of the timer, and all before it far below. What lies above may
+/// be waits that met several timers.
 fn is_timer_made(timer: &Timer, ladder: &[(String, Figure)], first: usize) -> bool {
     let Some((_, before)) = first.checked_sub(1).map(|at| &ladder[at]) else { return false };
-    let on = &ladder[first..];
-    let all_on = on.iter().all(|(_, time)| timer.rung(*time).is_some());
-    let lone = timer.base >= LONE_SECONDS_MIN && before.high * LONE_TIMES < on[0].1.low;
-    all_on && before.high < BULK_SHARE_MAX * timer.base && (on.len() > 1 || lone)
+    let above = &ladder[first..];
+    let on = above.iter().take_while(|(_, time)| timer.rung(*time).is_some()).count();
+    let is_lone = above.len() == 1
+        && timer.base >= LONE_SECONDS_MIN
+        && before.high * LONE_TIMES < above[0].1.low;
+    before.high < BULK_SHARE_MAX * timer.base && (on > 1 || is_lone)
 }
 
 #[cfg(test)]
@@ -107,6 +110,16 @@ mod tests {
         let seen = look(&printed(&text));
         let told = "paste (ab): the longest within 1.01s, just above 1s (a SYN that was sent again), 99 % 14ms";
         assert_eq!(evidence(&seen), [told]);
+    }
+
+    #[test]
+    fn a_plateau_is_seen_below_longer_waits() {
+        let text = with(AB, "  95%     10", "  95%   3055");
+        let text = with(&text, "  98%     12\n  99%     14", "  98%   3090\n  99%   3402");
+        let text = with(&text, " 100%     33", " 100%  21080");
+        let seen = look(&printed(&with(&text, "2.1      6      33", "2.1      6   21080")));
+        assert!(evidence(&seen)[0].contains("95 % within 3.06s, just above 3s"), "{seen:?}");
+        assert!((seen[0].share.unwrap() - 0.05).abs() < 1e-9);
     }
 
     #[test]
