@@ -1,47 +1,75 @@
-//! `joust doctor`: what would fool you in a finished run.
+//! `joust doctor`: what would fool you in a finished run, or in what other tools printed (see `printed`).
 
 use std::fmt::Write as _;
-use std::path::PathBuf;
+use std::io::IsTerminal as _;
+use std::path::{Path, PathBuf};
 
 use miette::miette;
 use record::{Certainty, Finding, RunRecord, Severity};
 
 use crate::output;
+use crate::printed::{self, Form};
 use crate::run_file::{RecordFile, read};
 use crate::trouble::{Ended, Trouble};
 
-/// Look for what would fool you in a finished run
+/// Look for what would fool you in a finished run, or in the figures that load tools printed
 #[derive(clap::Args)]
 pub struct Args {
-    /// A run file (run.json), or the folder it lies in
-    file: Option<PathBuf>,
+    /// A run file (run.json) or the folder it lies in; or files with what ab, wrk, siege and other load tools
+    /// printed, or with tables of results (CSV, Markdown, JSON); - is standard input
+    #[arg(value_name = "FILE")]
+    files: Vec<PathBuf>,
     /// List the checks; examine nothing
-    #[arg(long, conflicts_with = "file")]
+    #[arg(long, conflicts_with = "files")]
     checks: bool,
+    /// Write findings on what other tools printed as JSON
+    #[arg(long, conflicts_with = "checks")]
+    json: bool,
 }
 
 pub fn main(args: &Args) -> Result<Ended, Trouble> {
-    let text = match &args.file {
-        None if args.checks => checks(),
-        None => {
+    let text = match args.files.as_slice() {
+        [] if args.checks => checks(),
+        [] if std::io::stdin().is_terminal() => {
             return Err(Trouble::usage(miette!(
-                help = "joust doctor joust-results/FOLDER, or joust doctor --checks",
-                "the doctor examines a finished run: name its run.json or its folder"
+                help = "joust doctor joust-results/FOLDER, joust doctor FILE... with what load tools printed, or \
+                        joust doctor --checks",
+                "the doctor examines a finished run, or what load tools printed: name a file"
             )));
         }
-        Some(file) => match read(file)? {
-            RecordFile::Run(run) => examine(&run),
-            RecordFile::Load(_) => {
+        [file] if printed::is_ours(file) => recorded(file, args)?,
+        files => {
+            if let Some(ours) = files.iter().find(|file| printed::is_ours(file)) {
                 return Err(Trouble::usage(miette!(
-                    help = "the report of a load has its own warnings: joust report FILE",
-                    "{} is the record of a single load; the doctor compares the visits of a run",
-                    file.display()
+                    help = "name it alone",
+                    "{} was written by joust, which is examined one at a time",
+                    ours.display()
                 )));
             }
-        },
+            printed::examine(files, if args.json { Form::Json } else { Form::Text })?
+        }
     };
     output::stdout(text.as_bytes())?;
     Ok(Ended::Well)
+}
+
+/// What joust recorded itself.
+fn recorded(file: &Path, args: &Args) -> Result<String, Trouble> {
+    if args.json {
+        return Err(Trouble::usage(miette!(
+            help = "the findings of a run lie in its run.json, under \"findings\"",
+            "--json is for what other tools printed; {} is joust's own",
+            file.display()
+        )));
+    }
+    match read(file)? {
+        RecordFile::Run(run) => Ok(examine(&run)),
+        RecordFile::Load(_) => Err(Trouble::usage(miette!(
+            help = "the report of a load has its own warnings: joust report FILE",
+            "{} is the record of a single load; the doctor compares the visits of a run",
+            file.display()
+        ))),
+    }
 }
 
 fn examine(run: &RunRecord) -> String {
@@ -96,6 +124,9 @@ fn describe(text: &mut String, group: &[&Finding], run: &RunRecord) {
 const IN_MEMORY: &str = "writing to memory does not fail";
 
 fn checks() -> String {
-    let line = |check: &&doctor::Check| format!("{:<24} {}\n", check.name, check.title);
-    doctor::CHECKS.iter().map(line).collect()
+    let line = |name: &str, title: &str| format!("{name:<26} {title}\n");
+    let own = doctor::CHECKS.iter().map(|check| line(check.name, check.title));
+    let printed = doctor::printed::CHECKS.iter().map(|check| line(check.name, check.title));
+    let heading = "\nOf what other tools printed\n".to_owned();
+    own.chain(std::iter::once(heading)).chain(printed).collect()
 }

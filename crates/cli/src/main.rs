@@ -11,6 +11,7 @@ mod manual;
 mod metric;
 mod models;
 mod output;
+mod printed;
 mod progress;
 mod report;
 mod run;

@@ -8,6 +8,7 @@ mod brief;
 mod connections;
 mod docs;
 mod docs_serve;
+mod doctor_printed;
 mod follow;
 mod gates;
 mod history;
