@@ -135,11 +135,11 @@ impl Finding {
         self.acts(severity) && self.touches(contender) && self.cell.is_none_or(|seen| seen == cell)
     }
 
-    /// Findings in groups of one check that weigh the same and mean the same; the strongest come first. A
-    /// reader counts groups.
+    /// Findings in groups of one check that weigh the same and mean the same; what misleads most comes first:
+    /// what acts on verdicts, and of equals the largest share. A reader counts groups.
     pub fn grouped(findings: &[Self]) -> Vec<Vec<&Self>> {
         let mut order: Vec<&Self> = findings.iter().collect();
-        order.sort_by_key(|finding| std::cmp::Reverse(finding.strength()));
+        order.sort_by(|a, b| b.strength().cmp(&a.strength()).then(b.size().total_cmp(&a.size())));
         let mut groups: Vec<Vec<&Self>> = Vec::new();
         for finding in order {
             match groups.iter_mut().find(|known| known[0].says_the_same(finding)) {
@@ -154,6 +154,11 @@ impl Finding {
     fn strength(&self) -> (bool, Severity, Certainty) {
         let acts = self.certainty == Certainty::Confirmed && self.severity != Severity::Note;
         (acts, self.severity, self.certainty)
+    }
+
+    /// Its share, to compare it with others; less than any where it has none.
+    fn size(&self) -> f64 {
+        self.share.map_or(-1.0, |share| share.0)
     }
 
     fn says_the_same(&self, other: &Self) -> bool {

@@ -1,17 +1,30 @@
-//! Owns how findings are gathered: what several cells have in common is said once. The strongest come
-//! first, and nothing is left out. Must not know layout. Start reading at [`grouped`].
+//! Owns how findings are gathered: what several cells have in common is said once, below the question about a
+//! benchmark that it answers. What misleads most comes first, and nothing is left out. Must not know layout.
+//! Start reading at [`sections`].
 
-use record::{Certainty, Finding, RunRecord, Severity};
+use record::{Certainty, Finding, LoadRecord, Question, RunRecord, Severity};
 
 use crate::figures::listed;
 use crate::line::{Line, Tone};
 use crate::wording::{name_of, plain};
 use crate::{Detail, cell_names};
 
+/// Findings that answer one question.
+#[derive(Debug, serde::Serialize)]
+pub(crate) struct Section {
+    /// The question as it is asked; "Other" for those of older files.
+    pub(crate) question: &'static str,
+    pub(crate) groups: Vec<Group>,
+}
+
 /// Findings of one check that weigh the same and mean the same.
 #[derive(Debug, serde::Serialize)]
 pub(crate) struct Group {
+    #[serde(skip)]
+    question: Option<Question>,
     pub(crate) check: String,
+    /// The command that says more of the check.
+    pub(crate) explain: String,
     /// For its colour: "void", "bound" or "note-finding".
     pub(crate) class: &'static str,
     /// "withholds verdicts".
@@ -43,7 +56,7 @@ impl Group {
     /// "; nginx at connections=10" behind the weight, where that is all of it.
     pub(crate) fn whom(&self) -> String {
         match self.entries.as_slice() {
-            [only] => format!("; {}", only.whom),
+            [only] if !only.whom.is_empty() => format!("; {}", only.whom),
             _ => String::new(),
         }
     }
@@ -65,6 +78,7 @@ impl Entry {
             let bare = format!("{bare}{more}");
             match (is_only, at) {
                 (true, _) => format!("Evidence{place}: {evidence}"),
+                _ if self.whom.is_empty() => format!("Evidence: {evidence}"),
                 (false, 0) if place.is_empty() => format!("{}: {bare}", self.whom),
                 (false, 0) => format!("{}; seen{place}: {bare}", self.whom),
                 (false, _) => format!("seen{place}: {bare}"),
@@ -74,13 +88,48 @@ impl Entry {
     }
 }
 
+/// Every finding of a run, below its question.
+pub(crate) fn sections(record: &RunRecord) -> Vec<Section> {
+    by_question(grouped(record))
+}
+
+/// Every finding of a load, below its question. They are all of its one server.
+pub(crate) fn sections_of_load(record: &LoadRecord) -> Vec<Section> {
+    let groups = Finding::grouped(&record.findings);
+    by_question(groups.iter().map(|findings| group(None, findings)).collect())
+}
+
+/// The question of the most misleading group comes first. Findings of older files have none and come last.
+fn by_question(groups: Vec<Group>) -> Vec<Section> {
+    let mut order: Vec<Option<Question>> = Vec::new();
+    for group in &groups {
+        if !order.contains(&group.question) {
+            order.push(group.question);
+        }
+    }
+    order.sort_by_key(Option::is_none);
+    let mut sections: Vec<Section> = order
+        .iter()
+        .map(|question| Section {
+            question: question.map_or("Other", Question::text),
+            groups: Vec::new(),
+        })
+        .collect();
+    for group in groups {
+        let at = order.iter().position(|question| *question == group.question);
+        sections[at.expect("each question is in the order")].groups.push(group);
+    }
+    sections
+}
+
 /// Every finding of a run, in groups.
 pub(crate) fn grouped(record: &RunRecord) -> Vec<Group> {
     let groups = Finding::grouped(&record.findings);
-    groups.iter().map(|findings| group(record, findings)).collect()
+    groups.iter().map(|findings| group(Some(record), findings)).collect()
 }
 
-fn group(record: &RunRecord, findings: &[&Finding]) -> Group {
+/// `record`: that of the run; `None` for a load, which has one server and no cells.
+fn group(record: Option<&RunRecord>, findings: &[&Finding]) -> Group {
     let first = findings[0];
     let mut entries: Vec<Vec<&Finding>> = Vec::new();
     for &finding in findings {
@@ -96,7 +145,9 @@ fn group(record: &RunRecord, findings: &[&Finding]) -> Group {
         }
     }
     Group {
+        question: first.question,
         check: plain(&first.check),
+        explain: format!("joust doctor --explain {}", plain(&first.check)),
         class: match (first.severity, first.certainty) {
             (Severity::Void, Certainty::Confirmed) => "void",
             (Severity::Bound, Certainty::Confirmed) => "bound",
@@ -109,7 +160,14 @@ fn group(record: &RunRecord, findings: &[&Finding]) -> Group {
     }
 }
 
-fn entry(record: &RunRecord, findings: &[&Finding]) -> Entry {
+fn entry(record: Option<&RunRecord>, findings: &[&Finding]) -> Entry {
+    let Some(record) = record else {
+        let seen = |finding: &&Finding| {
+            let evidence = plain(&finding.evidence);
+            CellEvidence { cell: String::new(), bare: evidence.clone(), evidence }
+        };
+        return Entry { whom: String::new(), seen: findings.iter().map(seen).collect() };
+    };
     let has_cells = record.plan.cells.len() > 1;
     let mut cells: Vec<usize> = findings.iter().filter_map(|finding| finding.cell).collect();
     cells.sort_unstable();
@@ -244,6 +302,55 @@ mod tests {
         for told in ["backlog", "sendfile", one_more, "six"] {
             assert!(entries.iter().any(|lines| lines[0].ends_with(told)), "{told}: {entries:?}");
         }
+    }
+
+    #[test]
+    fn findings_stand_below_questions_and_what_misleads_most_comes_first() {
+        let mut run = testdata::run_with(2);
+        let of = |check: &str, question, share: Option<f64>, severity| Finding {
+            question,
+            share: share.map(units::Share),
+            severity,
+            ..finding(check, None, 0, "seen")
+        };
+        let (matters, errors) = (Some(Question::DoesItMatter), Some(Question::DidItError));
+        run.findings = vec![
+            of("old", None, None, Severity::Void),
+            of("double", Some(Question::WhyNotDouble), Some(0.9), Severity::Bound),
+            of("no_share", matters, None, Severity::Void),
+            of("small", errors, Some(0.1), Severity::Void),
+            of("large", matters, Some(0.5), Severity::Void),
+        ];
+        let sections = sections(&run);
+        let told: Vec<(&str, Vec<&str>)> = sections
+            .iter()
+            .map(|one| {
+                (one.question, one.groups.iter().map(|group| group.check.as_str()).collect())
+            })
+            .collect();
+        let expected = [
+            ("Does it matter?", vec!["large", "no_share"]),
+            ("Did it error?", vec!["small"]),
+            ("Why not double?", vec!["double"]),
+            ("Other", vec!["old"]),
+        ];
+        assert_eq!(told, expected);
+    }
+
+    #[test]
+    fn findings_of_a_load_name_nobody() {
+        let mut load = testdata::load();
+        let seen = |evidence: &str| Finding {
+            contenders: Vec::new(),
+            ..finding("lost", None, 0, evidence)
+        };
+        load.findings = vec![seen("the server: five"), seen("the server: six")];
+        let sections = sections_of_load(&load);
+        let group = &sections[0].groups[0];
+        assert_eq!(group.whom(), "");
+        let lines: Vec<String> =
+            group.entries.iter().flat_map(|entry| entry.lines(false, Detail::Full)).collect();
+        assert_eq!(lines, ["Evidence: the server: five", "Evidence: the server: six"]);
     }
 
     #[test]

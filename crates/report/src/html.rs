@@ -11,7 +11,7 @@ use crate::cells::{CellView, cells};
 use crate::contenders::{self, in_order};
 use crate::extras;
 use crate::figures::{NONE, listed};
-use crate::finding_groups::{Group, grouped};
+use crate::finding_groups::{Section, sections};
 use crate::forest::{Drawing, caption, forest};
 use crate::headline::{Ranking, headline};
 use crate::line::Tone;
@@ -70,7 +70,7 @@ struct PageData {
     percentile_table: Option<Table>,
     visits: Vec<VisitSection>,
     visit_table: Option<Table>,
-    findings: Vec<Group>,
+    findings: Vec<Section>,
     no_findings: &'static str,
     failures: Vec<Failure>,
     skipped: Vec<Skipped>,
@@ -229,7 +229,7 @@ fn frame(record: &RunRecord, cells: &[CellView]) -> PageData {
         percentile_table: None,
         visits: Vec::new(),
         visit_table: None,
-        findings: grouped(record),
+        findings: sections(record),
         no_findings: no_findings(record),
         failures: joined_failures(record),
         skipped: skipped(record),

@@ -17,6 +17,8 @@ mod distribution;
 mod extras;
 mod figures;
 mod finding_groups;
+mod finding_markdown;
+mod finding_text;
 mod first_place;
 mod forest;
 mod headline;
@@ -42,6 +44,7 @@ mod pairs_csv;
 mod percentiles;
 mod picture;
 mod plan_text;
+mod prose;
 mod published;
 mod run_facts;
 mod search_text;
@@ -60,12 +63,14 @@ mod visit_plot;
 mod wording;
 
 pub use compare_text::compare_text;
+pub use finding_text::{findings_text, load_findings_text};
 pub use history_text::history_text;
 pub use integrity::changed;
 pub use listing::{Listed, listed_text, rows_text};
 pub use load_text::load_text;
 pub use load_warnings::{generator_limit, rate_missed, warnings};
 pub use plan_text::{LocalPlan, plan_text};
+pub use prose::{Prose, ProseTone, prose_text};
 pub use search_text::search_text;
 pub use stream::StreamFormat;
 pub use terminal::wrapped;
@@ -75,6 +80,9 @@ use record::{LoadRecord, RunRecord};
 
 /// Narrowest terminal that a report is laid out for, in columns.
 pub const WIDTH_MIN: usize = 60;
+
+/// The same for a page without tables.
+pub const PROSE_WIDTH_MIN: usize = 32;
 
 /// What an output may be told; all that is not in the record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -7,7 +7,8 @@ use record::RunRecord;
 
 use crate::answers;
 use crate::cells::{CellView, cells};
-use crate::finding_groups::{Group, grouped};
+use crate::finding_groups::sections;
+use crate::finding_markdown::findings;
 use crate::headline::headline;
 use crate::line::{Line, Tone};
 use crate::load_markdown::load_markdown;
@@ -15,7 +16,7 @@ use crate::markdown_table::{described, escaped};
 use crate::run_facts::{no_findings, repeat, run_facts};
 use crate::standing::joined_failures;
 use crate::wording::plain;
-use crate::{Detail, Options, Output, extras};
+use crate::{Options, Output, extras};
 
 /// Markdown, for a README, an issue or a mail.
 pub(crate) static OUTPUT: Output = Output {
@@ -30,11 +31,14 @@ fn render(record: &RunRecord, _: &Options) -> String {
     let mut page = format!("# joust run: {}\n\n", escaped(&record.plan.name));
     let _ = writeln!(page, "{}\n", escaped(&record.plan.question));
     match cells(record).as_slice() {
-        [only] => cell(&mut page, only, "##"),
+        [only] => {
+            quoted(&mut page, &headline(&only.run, &only.standings, &only.ranking));
+            findings(&mut page, &sections(record), no_findings(record));
+            extras::of_cell(only).iter().for_each(|table| described(&mut page, table, "##"));
+        }
         cells => several(&mut page, record, cells),
     }
     extras::of_run(record).iter().for_each(|table| described(&mut page, table, "##"));
-    findings(&mut page, record);
     lost_and_left_out(&mut page, record);
     page.push_str("\n## Run\n\n");
     for (label, text) in run_facts(record) {
@@ -47,17 +51,13 @@ fn render(record: &RunRecord, _: &Options) -> String {
 /// The answers of the cells, then each.
 fn several(page: &mut String, record: &RunRecord, cells: &[CellView]) {
     quoted(page, &answers::overview(record, cells));
+    findings(page, &sections(record), no_findings(record));
     described(page, &answers::table(cells), "##");
     for view in cells {
         let _ = writeln!(page, "\n## Cell {}\n", escaped(&view.name));
-        cell(page, view, "###");
+        quoted(page, &headline(&view.run, &view.standings, &view.ranking));
+        extras::of_cell(view).iter().for_each(|table| described(page, table, "###"));
     }
-}
-
-/// What is said of one cell, or of a run that has but one; `level` is that of its headings.
-fn cell(page: &mut String, view: &CellView, level: &str) {
-    quoted(page, &headline(&view.run, &view.standings, &view.ranking));
-    extras::of_cell(view).iter().for_each(|table| described(page, table, level));
 }
 
 /// The lines of an answer.
@@ -69,23 +69,6 @@ fn quoted(page: &mut String, lines: &[Line]) {
             Tone::Open | Tone::Trust => writeln!(page, "> {text}\n>"),
             Tone::Caution => writeln!(page, "> _{text}_\n>"),
         };
-    }
-}
-
-fn findings(page: &mut String, record: &RunRecord) {
-    page.push_str("\n## Findings\n\n");
-    if record.findings.is_empty() {
-        let _ = writeln!(page, "{}", no_findings(record));
-    }
-    for group in grouped(record) {
-        let Group { check, weight, entries, meaning, remedy, .. } = &group;
-        let whom = escaped(&group.whom());
-        let _ = writeln!(page, "- **{}** ({weight}{whom})", escaped(check));
-        let seen = entries.iter().flat_map(|entry| entry.lines(entries.len() == 1, Detail::Full));
-        let why = [format!("Why it misleads: {meaning}"), format!("Remedy: {remedy}")];
-        for text in seen.chain(why) {
-            let _ = writeln!(page, "  - {}", escaped(&text));
-        }
     }
 }
 

@@ -6,7 +6,7 @@ use comfy_table::{
 };
 
 use crate::table::{self, ColumnKind};
-use crate::{Options, WIDTH_MIN};
+use crate::{Options, PROSE_WIDTH_MIN, WIDTH_MIN};
 
 /// Columns left of a table; its cells begin one further.
 const TABLE_INDENT: usize = 1;
@@ -56,6 +56,12 @@ pub(crate) struct Page {
 impl Page {
     pub(crate) fn new(options: &Options) -> Self {
         let options = Options { width: options.width.max(WIDTH_MIN), ..*options };
+        Self { options, text: String::new() }
+    }
+
+    /// A page without tables, which fits a narrow terminal too.
+    pub(crate) fn narrow(options: &Options) -> Self {
+        let options = Options { width: options.width.max(PROSE_WIDTH_MIN), ..*options };
         Self { options, text: String::new() }
     }
 

@@ -9,9 +9,9 @@ use record::{
     Coefficient, Contender, ContenderFacts, CpuLayout, Ending, Estimate, Explanation, Facts,
     Finding, Interval, Latencies, LatencyMillis, LoadPlan, LoadRecord, LoadStop, Metric, Modes,
     NoiseFloor, NoiseSource, OutlyingVisit, PairVerdict, Plan, Published, PublishedFigure,
-    RankedContender, Ranking, RequestCounts, RunRecord, Scalability, ServerUse, SettingValue,
-    Settings, Severity, Shift, ShiftPoint, Skipped, StallMode, ThreadUse, ToolClaims, ToolRun,
-    Verdict, Visit, VisitPlan, VisitState, Workload,
+    Question, RankedContender, Ranking, RequestCounts, RunRecord, Scalability, ServerUse,
+    SettingValue, Settings, Severity, Shift, ShiftPoint, Skipped, StallMode, ThreadUse, ToolClaims,
+    ToolRun, Verdict, Visit, VisitPlan, VisitState, Workload,
 };
 use units::{Bytes, Nanos, Share};
 
@@ -277,6 +277,7 @@ fn findings(models: &[Model]) -> Vec<Finding> {
         Finding {
             check: "generator_limit".to_owned(),
             severity: Severity::Bound,
+            question: Some(Question::WhyNotDouble),
             certainty: Certainty::Confirmed,
             cell: None,
             contenders: fast,
@@ -293,6 +294,7 @@ fn findings(models: &[Model]) -> Vec<Finding> {
         Finding {
             check: "two_clusters".to_owned(),
             severity: Severity::Void,
+            question: Some(Question::DoesItReproduce),
             certainty: Certainty::Suspected,
             cell: None,
             contenders: vec![1],

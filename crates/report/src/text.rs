@@ -6,7 +6,8 @@ use record::RunRecord;
 
 use crate::answers::{self, answer};
 use crate::cells::{CellView, cells};
-use crate::finding_groups::{Group, grouped};
+use crate::finding_groups::sections;
+use crate::finding_text;
 use crate::headline::headline;
 use crate::line::{Line, Tone};
 use crate::load_text::load_text;
@@ -36,12 +37,12 @@ fn render(record: &RunRecord, options: &Options) -> String {
     let left_out = match cells.as_slice() {
         [only] => {
             headlines(&mut page, only);
+            findings(&mut page, record, options.detail);
             tables(&mut page, extras::of_cell(only), options.detail)
         }
         cells => several(&mut page, record, cells, options.detail),
     };
     extras::of_run(record).iter().for_each(|table| page.described(table));
-    findings(&mut page, record, options.detail);
     failed_visits(&mut page, record);
     skipped(&mut page, record);
     page.heading("Run", "");
@@ -77,6 +78,7 @@ fn several(page: &mut Page, record: &RunRecord, cells: &[CellView], detail: Deta
     for Line { tone, text } in answers::overview(record, cells) {
         page.paragraph(&text, paint(tone));
     }
+    findings(page, record, detail);
     page.heading("Answer", &answers::note(cells));
     let line = |view: &&CellView| {
         let said = answer(view, cells);
@@ -114,25 +116,13 @@ fn doubted(tone: Tone) -> Paint {
     if tone == Tone::Alarm { Paint::Alarm } else { Paint::Caution }
 }
 
+/// Before any table: they say what the figures are worth.
 fn findings(page: &mut Page, record: &RunRecord, detail: Detail) {
-    page.heading("Findings", "");
     if record.findings.is_empty() {
+        page.heading("Findings", "");
         page.paragraph(no_findings(record), Paint::Plain);
     }
-    for group in grouped(record) {
-        let paint = match group.class {
-            "void" => Paint::Alarm,
-            "bound" => Paint::Caution,
-            _ => Paint::Heading,
-        };
-        let Group { check, weight, entries, meaning, remedy, .. } = &group;
-        page.paragraph(&format!("{check} ({weight}{})", group.whom()), paint);
-        for text in entries.iter().flat_map(|entry| entry.lines(entries.len() == 1, detail)) {
-            page.detail(&text);
-        }
-        page.detail(&format!("Why it misleads: {meaning}"));
-        page.detail(&format!("Remedy: {remedy}"));
-    }
+    finding_text::findings(page, &sections(record), detail);
 }
 
 fn failed_visits(page: &mut Page, record: &RunRecord) {
