@@ -1,43 +1,60 @@
-//! `joust doctor`: what would fool you in a finished run, or in what other tools printed (see `printed`).
+//! `joust doctor`: what would fool you, in a run, in a load, in what other tools printed (see `printed`), and on this
+//! machine. Start reading at [`main`].
 
-use std::fmt::Write as _;
-use std::io::IsTerminal as _;
+mod machine;
+mod manual;
+
+use std::io::{self, IsTerminal as _};
 use std::path::{Path, PathBuf};
 
 use miette::miette;
-use record::{Certainty, Finding, RunRecord, Severity};
+use record::{Finding, LoadRecord, RunRecord};
+use serde_json::json;
 
 use crate::output;
-use crate::printed::{self, Form};
+use crate::printed;
 use crate::run_file::{RecordFile, read};
+use crate::terminal::prose_options;
 use crate::trouble::{Ended, Trouble};
+use machine::Form;
 
-/// Look for what would fool you in a finished run, or in the figures that load tools printed
+/// Look for what would fool you: in a run, a load, the figures of other tools, or on this machine
+///
+/// Without FILE, on a terminal, it looks at this machine. It measures nothing and changes nothing.
 #[derive(clap::Args)]
 pub struct Args {
-    /// A run file (run.json) or the folder it lies in; or files with what ab, wrk, siege and other load tools
-    /// printed, or with tables of results (CSV, Markdown, JSON); - is standard input
+    /// A run file (run.json), the folder it lies in, or the record of a load; or files with what ab, wrk, siege
+    /// and other load tools printed, or with tables of results (CSV, Markdown, JSON); - is standard input
     #[arg(value_name = "FILE")]
     files: Vec<PathBuf>,
-    /// List the checks; examine nothing
+    /// Look at this machine: limits, CPUs, clocks, memory, network, permissions, other load
     #[arg(long, conflicts_with = "files")]
-    checks: bool,
-    /// Write findings on what other tools printed as JSON
-    #[arg(long, conflicts_with = "checks")]
+    machine: bool,
+    /// Print a shell script that changes what is worth changing on this machine; it is not run
+    #[arg(long, conflicts_with_all = ["files", "json"])]
+    fix: bool,
+    /// Print JSON
+    #[arg(long)]
     json: bool,
+    /// List the checks by the question that they answer
+    #[arg(long, conflicts_with_all = ["files", "machine", "fix", "json"])]
+    checks: bool,
+    /// Explain one check, or one topic of this machine
+    #[arg(long, value_name = "NAME", conflicts_with_all = ["files", "machine", "fix", "json", "checks"])]
+    explain: Option<String>,
 }
 
 pub fn main(args: &Args) -> Result<Ended, Trouble> {
     let text = match args.files.as_slice() {
-        [] if args.checks => checks(),
-        [] if std::io::stdin().is_terminal() => {
-            return Err(Trouble::usage(miette!(
-                help = "joust doctor joust-results/FOLDER, joust doctor FILE... with what load tools printed, or \
-                        joust doctor --checks",
-                "the doctor examines a finished run, or what load tools printed: name a file"
-            )));
+        [] if args.checks => manual::list(),
+        [] if args.fix => machine::look(Form::Script),
+        [] if args.explain.is_some() => {
+            manual::explain(args.explain.as_deref().unwrap_or_default())?
         }
-        [file] if printed::is_ours(file) => recorded(file, args)?,
+        [] if args.machine || io::stdin().is_terminal() => {
+            machine::look(if args.json { Form::Json } else { Form::Text })
+        }
+        [file] if printed::is_ours(file) => recorded(file, args.json)?,
         files => {
             if let Some(ours) = files.iter().find(|file| printed::is_ours(file)) {
                 return Err(Trouble::usage(miette!(
@@ -46,87 +63,54 @@ pub fn main(args: &Args) -> Result<Ended, Trouble> {
                     ours.display()
                 )));
             }
-            printed::examine(files, if args.json { Form::Json } else { Form::Text })?
+            let form = if args.json { printed::Form::Json } else { printed::Form::Text };
+            printed::examine(files, form)?
         }
     };
     output::stdout(text.as_bytes())?;
     Ok(Ended::Well)
 }
 
-/// What joust recorded itself.
-fn recorded(file: &Path, args: &Args) -> Result<String, Trouble> {
-    if args.json {
-        return Err(Trouble::usage(miette!(
-            help = "the findings of a run lie in its run.json, under \"findings\"",
-            "--json is for what other tools printed; {} is joust's own",
-            file.display()
-        )));
-    }
-    match read(file)? {
-        RecordFile::Run(run) => Ok(examine(&run)),
-        RecordFile::Load(_) => Err(Trouble::usage(miette!(
-            help = "the report of a load has its own warnings: joust report FILE",
-            "{} is the record of a single load; the doctor compares the visits of a run",
-            file.display()
-        ))),
-    }
-}
-
-fn examine(run: &RunRecord) -> String {
-    let findings = doctor::examine(run);
-    let mut text = report::changed(run).map(|said| format!("{said}\n\n")).unwrap_or_default();
-    let groups = Finding::grouped(&findings);
-    writeln!(
-        text,
-        "{} checks over {} visits of study {}: {}",
-        doctor::CHECKS.len(),
-        run.visits.len(),
-        run.plan.name,
-        match groups.len() {
-            0 => "nothing found".to_owned(),
-            1 => "1 finding".to_owned(),
-            n => format!("{n} findings"),
+/// What joust recorded itself, looked at with the checks of today.
+fn recorded(file: &Path, json: bool) -> Result<String, Trouble> {
+    Ok(match read(file)? {
+        RecordFile::Run(mut run) => {
+            run.findings = doctor::examine(&run);
+            if json { json_of(&run.findings) } else { of_run(&run) }
         }
-    )
-    .expect(IN_MEMORY);
-    groups.iter().for_each(|group| describe(&mut text, group, run));
+        RecordFile::Load(mut load) => {
+            load.findings = doctor::examine_load(&load);
+            if json { json_of(&load.findings) } else { of_load(&load) }
+        }
+    })
+}
+
+fn of_run(run: &RunRecord) -> String {
+    let changed = report::changed(run).map(|said| format!("{said}\n\n")).unwrap_or_default();
+    let visits = run.visits.len();
+    let of = format!("{visits} visits of study {}", run.plan.name);
+    let findings = report::findings_text(run, &prose_options());
+    format!("{changed}{}{findings}", summary(&of, &run.findings))
+}
+
+fn of_load(load: &LoadRecord) -> String {
+    let findings = report::load_findings_text(load, &prose_options());
+    format!("{}{findings}", summary(&format!("a load of {}", load.plan.url), &load.findings))
+}
+
+/// "41 checks over 24 visits of study quick: 2 findings".
+fn summary(of: &str, findings: &[Finding]) -> String {
+    let found = match Finding::grouped(findings).len() {
+        0 => "nothing found\n".to_owned(),
+        1 => "1 finding\n\n".to_owned(),
+        n => format!("{n} findings\n\n"),
+    };
+    format!("{} checks over {of}: {found}", doctor::CHECKS.len())
+}
+
+fn json_of(findings: &[Finding]) -> String {
+    let value = json!({ "checks": doctor::CHECKS.len(), "findings": findings });
+    let mut text = serde_json::to_string_pretty(&value).expect("findings are JSON");
+    text.push('\n');
     text
-}
-
-/// One check with all that it saw, contender by contender and cell by cell.
-fn describe(text: &mut String, group: &[&Finding], run: &RunRecord) {
-    let Finding { check, meaning, remedy, severity, certainty, .. } = group[0];
-    let mut touched: Vec<usize> = group.iter().flat_map(|one| one.contenders.clone()).collect();
-    touched.sort_unstable();
-    touched.dedup();
-    let names: Vec<&str> =
-        touched.iter().map(|&index| run.plan.contenders[index].name.as_str()).collect();
-    let is_of_all = group.iter().any(|one| one.contenders.is_empty());
-    let touched = if is_of_all { "all".to_owned() } else { names.join(", ") };
-    let sure = match certainty {
-        Certainty::Suspected => "suspected",
-        Certainty::Confirmed => "confirmed",
-    };
-    let does = match severity {
-        Severity::Note => "note",
-        Severity::Bound => "bounds the verdict",
-        Severity::Void => "voids the verdict",
-    };
-    writeln!(text, "\n{check} ({sure}, {does}): {touched}").expect(IN_MEMORY);
-    for finding in group {
-        let cell = finding.cell.and_then(|cell| run.plan.cells.get(cell));
-        let place = cell.map_or(String::new(), |cell| format!("at {}: ", cell.name));
-        writeln!(text, "  saw:   {place}{}", finding.evidence).expect(IN_MEMORY);
-    }
-    writeln!(text, "  means: {meaning}\n  do:    {remedy}").expect(IN_MEMORY);
-}
-
-const IN_MEMORY: &str = "writing to memory does not fail";
-
-fn checks() -> String {
-    let line = |name: &str, title: &str| format!("{name:<26} {title}\n");
-    let own = doctor::CHECKS.iter().map(|check| line(check.name, check.title));
-    let printed = doctor::printed::CHECKS.iter().map(|check| line(check.name, check.title));
-    let heading = "\nOf what other tools printed\n".to_owned();
-    own.chain(std::iter::once(heading)).chain(printed).collect()
 }

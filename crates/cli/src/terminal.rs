@@ -16,6 +16,13 @@ pub fn columns() -> usize {
     terminal.map_or(100, |(_, columns)| usize::from(columns)).clamp(60, 200)
 }
 
+/// Columns for prose: a line of more than 100 is hard to read, and a narrow terminal is used as it is.
+pub fn prose_options() -> Options {
+    let terminal = console::Term::stdout().size_checked();
+    let columns = terminal.map_or(100, |(_, columns)| usize::from(columns));
+    Options { width: columns.clamp(report::PROSE_WIDTH_MIN, 100), ..report_options() }
+}
+
 /// Whether stdout may have colour: a terminal, and NO_COLOR is not set.
 pub fn colour() -> bool {
     io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())

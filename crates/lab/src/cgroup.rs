@@ -178,14 +178,22 @@ pub(crate) fn is_ours(dir: &Path) -> bool {
 /// Files that say how often a quota of CPU time stopped us: `cpu.stat` of the cgroups that we are in,
 /// as far up as they can be seen.
 pub(crate) fn quota_files() -> Vec<PathBuf> {
-    let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
-    let ours = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
-    let dirs = [Version::Two, Version::One].map(|version| own_dir(version, "cpu", &mounts, &ours));
-    let levels = dirs.iter().flatten().flat_map(|dir| dir.ancestors());
-    let files = levels.map(|dir| dir.join("cpu.stat"));
+    let files = own_files("cpu.stat");
     let counts =
         |path: &PathBuf| fs::read_to_string(path).is_ok_and(|text| text.contains("nr_throttled"));
-    files.filter(counts).collect()
+    files.into_iter().filter(counts).collect()
+}
+
+/// A file of a controller ("cpu.max") in each cgroup that we are in, as far up as they can be seen, whether it
+/// is there or not.
+pub(crate) fn own_files(file: &str) -> Vec<PathBuf> {
+    let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
+    let ours = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
+    let controller = file.split('.').next().unwrap_or_default();
+    let dirs =
+        [Version::Two, Version::One].map(|version| own_dir(version, controller, &mounts, &ours));
+    let levels = dirs.iter().flatten().flat_map(|dir| dir.ancestors());
+    levels.map(|dir| dir.join(file)).collect()
 }
 
 /// The folder of the cgroup that we are in: from a line of `/proc/self/mountinfo`

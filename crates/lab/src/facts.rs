@@ -1,9 +1,82 @@
 //! Owns reading what the machine is and what its counters say, as text; users of the numbers
 //! parse them. A fact that cannot be read is absent, never zero. It does not judge: `doctor` does.
 
-use std::fs;
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::io::{self, Read as _};
+use std::path::Path;
+use std::time::Duration;
 
+use doctor::machine::{MachineTexts, OF_CGROUPS, Unread, needs, needs_twice};
 use record::Facts;
+
+/// From the first reading to the second, of counters that grow.
+const BETWEEN_READINGS: Duration = Duration::from_millis(500);
+/// Most bytes of a file that are read: the list of a kernel's modules has some hundred thousand.
+const BYTES_MAX: u64 = 1 << 20;
+/// Most files that one pattern may mean: processes of a large machine.
+const FILES_MAX: usize = 8192;
+
+/// What the files say that topics of the doctor need; some are read again half a second later. Nothing is
+/// changed.
+pub fn machine_texts() -> MachineTexts {
+    let twice = needs_twice();
+    let once = needs().into_iter().filter(|need| !twice.contains(need));
+    let mut texts = MachineTexts { first: read_all(once), ..MachineTexts::default() };
+    texts.first.extend(read_all(twice.iter().copied()));
+    std::thread::sleep(BETWEEN_READINGS);
+    texts.second = read_all(twice.iter().copied());
+    texts
+}
+
+type Texts = BTreeMap<String, Result<String, Unread>>;
+
+fn read_all<'a>(needs: impl Iterator<Item = &'a str>) -> Texts {
+    let mut texts = Texts::new();
+    for need in needs {
+        match need.strip_prefix(OF_CGROUPS) {
+            Some(file) => {
+                for path in crate::cgroup::own_files(file).iter().filter(|path| path.is_file()) {
+                    texts.insert(format!("{OF_CGROUPS}{}", path.display()), read_text(path));
+                }
+            }
+            None => {
+                for path in meant_by(need) {
+                    let text = read_text(Path::new(&path));
+                    texts.insert(path, text);
+                }
+            }
+        }
+    }
+    texts
+}
+
+/// The paths that a pattern means; a `*` in one of its names stands for any.
+fn meant_by(pattern: &str) -> Vec<String> {
+    let Some((head, tail)) = pattern.split_once('*') else { return vec![pattern.to_owned()] };
+    let (folder, begins) = head.rsplit_once('/').unwrap_or(("", head));
+    let (ends, rest) = tail.find('/').map_or((tail, ""), |at| tail.split_at(at));
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    let names = entries.filter_map(|entry| entry.file_name().into_string().ok());
+    let fits = |name: &String| {
+        name.len() >= begins.len() + ends.len() && name.starts_with(begins) && name.ends_with(ends)
+    };
+    let paths = names.filter(fits).map(|name| format!("{folder}/{name}{rest}"));
+    paths.take(FILES_MAX).collect()
+}
+
+fn read_text(path: &Path) -> Result<String, Unread> {
+    let read = || -> io::Result<Vec<u8>> {
+        let mut bytes = Vec::new();
+        File::open(path)?.take(BYTES_MAX).read_to_end(&mut bytes)?;
+        Ok(bytes)
+    };
+    match read() {
+        Ok(bytes) => Ok(String::from_utf8_lossy(&bytes).into_owned()),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Err(Unread::Absent),
+        Err(error) => Err(Unread::Because(error.to_string())),
+    }
+}
 
 /// What this machine is.
 pub fn gather() -> Facts {
@@ -100,6 +173,35 @@ mod tests {
             assert!(facts.contains_key(name), "{name} in {facts:?}");
         }
         assert!(facts.values().all(|text| !text.is_empty() && !text.ends_with('\n')));
+    }
+
+    #[test]
+    fn a_pattern_is_looked_up_and_a_missing_file_is_absent() {
+        let folder = tempfile::tempdir().unwrap();
+        let top = folder.path().to_str().unwrap();
+        for name in ["cpu0", "cpu12", "cpufreq", "other"] {
+            fs::create_dir(folder.path().join(name)).unwrap();
+        }
+        fs::write(folder.path().join("cpu0/value"), "7\n").unwrap();
+        let mut meant = meant_by(&format!("{top}/cpu*/value"));
+        meant.sort_unstable();
+        let expected = ["cpu0", "cpu12", "cpufreq"].map(|name| format!("{top}/{name}/value"));
+        assert_eq!(meant, expected);
+        assert_eq!(read_text(Path::new(&expected[0])), Ok("7\n".to_owned()));
+        assert_eq!(read_text(Path::new(&expected[1])), Err(Unread::Absent));
+        let folder = read_text(folder.path());
+        assert!(matches!(folder, Err(Unread::Because(why)) if why.contains("directory")));
+        assert_eq!(meant_by("/no/such/folder/*/x"), [""; 0]);
+    }
+
+    #[test]
+    fn this_machine_says_what_every_linux_says() {
+        let lines = doctor::machine::look(&machine_texts());
+        for name in ["cpus", "steal", "other_load", "memory", "file_descriptors", "accept_backlog"]
+        {
+            let line = lines.iter().find(|line| line.topic.name == name).unwrap();
+            assert!(line.state.is_ok(), "{name}: {:?}", line.state);
+        }
     }
 
     #[test]

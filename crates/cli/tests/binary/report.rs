@@ -12,13 +12,47 @@ fn the_record_of_a_load_is_shown_again() {
     let again = output(&["report", path]);
     assert_eq!(stdout(&again), stdout(&first), "{}", said(&again));
     assert_eq!(output(&["report", path, "--format", "html"]).status.code(), Some(2));
-    assert_eq!(output(&["doctor", path]).status.code(), Some(2));
+    let examined = output(&["doctor", path]);
+    assert_eq!(examined.status.code(), Some(0), "{}", said(&examined));
+    assert!(stdout(&examined).contains("checks over a load of "), "{}", stdout(&examined));
+    let json: serde_json::Value =
+        serde_json::from_str(&stdout(&output(&["doctor", path, "--json"]))).unwrap();
+    assert!(json["findings"].is_array(), "{json}");
 }
 
 #[test]
 fn the_checks_are_listed() {
     let text = stdout(&output(&["doctor", "--checks"]));
     assert!(text.contains("errors_as_speed") && text.contains("generator_limit"), "{text}");
+    assert!(text.contains("\nReports of other tools: Did it error?\n"), "{text}");
+}
+
+#[test]
+fn a_check_is_explained_and_a_mistaken_name_gets_the_nearest() {
+    let text = stdout(&output(&["doctor", "--explain", "errors_as_speed"]));
+    assert!(text.starts_with("errors_as_speed: ") && text.contains("\nWhat to do\n"), "{text}");
+    let mistaken = output(&["doctor", "--explain", "errors_as_sped"]);
+    assert_eq!(mistaken.status.code(), Some(2));
+    assert!(said(&mistaken).contains("errors_as_speed"), "{}", said(&mistaken));
+}
+
+#[test]
+fn this_machine_is_looked_at_for_a_person_a_shell_and_a_program() {
+    let text = stdout(&output(&["doctor", "--machine"]));
+    assert!(text.starts_with("This machine: ") && text.contains("accept_backlog: "), "{text}");
+    let script = stdout(&output(&["doctor", "--fix"]));
+    assert!(script.starts_with("#!/bin/sh\n"), "{script}");
+    let checked = std::process::Command::new("sh").args(["-n", "-c", &script]).output().unwrap();
+    assert!(checked.status.success(), "the shell can read it: {checked:?}");
+    let json = stdout(&output(&["doctor", "--machine", "--json"]));
+    let value: serde_json::Value = serde_json::from_str(&json).unwrap();
+    let lines = value["machine"].as_array().unwrap();
+    assert_eq!(lines.len(), doctor::machine::TOPICS.len());
+    for line in lines {
+        let is_known = line["state"] != "not_available";
+        assert_eq!(line["seen"].is_string(), is_known, "{line}");
+        assert_eq!(line["why"].is_string(), !is_known, "{line}");
+    }
 }
 
 #[test]

@@ -108,7 +108,7 @@ impl Link {
         let unknown = || "unknown".to_owned();
         let speed = self.speed.map_or_else(unknown, |speed| format!("{} Mbit/s", grouped(speed)));
         let duplex = self.duplex.clone().filter(|duplex| duplex != "unknown");
-        let duplex = duplex.map_or_else(unknown, |duplex| duplex);
+        let duplex = duplex.unwrap_or_else(unknown);
         let errors = self.errors.map_or_else(unknown, |(errors, packets)| {
             format!("{} in {}", grouped(errors), words::count(packets, "packet"))
         });

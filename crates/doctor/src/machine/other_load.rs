@@ -41,7 +41,7 @@ fn look(texts: &MachineTexts) -> Result<MachineState, String> {
     busy.sort_by(|a, b| b.cmp(a));
     let ticks: u64 = busy.iter().map(|(ticks, _)| ticks).sum();
     let share = ticks as f64 / machine.all as f64;
-    let load = texts.text(LOAD).map_or_else(|why| why, |text| first_three(text));
+    let load = texts.text(LOAD).map_or_else(|why| why, first_three);
     let of_one_cpu =
         |ticks: u64| words::percent(ticks as f64 / machine.all as f64 * machine.cpus as f64);
     let named: Vec<String> = busy
