@@ -22,7 +22,7 @@ pub(crate) const ITEM: PrintedCheck = PrintedCheck {
 };
 
 fn look(printed: &Printed) -> Vec<Seen> {
-    let failing = failing(printed, "had errors beside the rate", |row, share| {
+    let failing = failing(printed, "errors stand beside the rate", |row, share| {
         !is_mute(row, share) && !row.has_errors_in_rate
     });
     let seen = failing.map(|failing| Seen {
@@ -48,7 +48,7 @@ mod tests {
     fn a_board_leaves_errors_out_of_its_rate() {
         let row = r#"[{"framework": "c", "rps": 100, "avg_latency": "1.28ms", "p99_latency": "3ms",
             "duration": "5s", "status_2xx": 500, "status_4xx": 100}]"#;
-        let told = "c: had errors beside the rate: 100 errors, 16.7 % of the requests";
+        let told = "c: errors stand beside the rate: 100 errors, 16.7 % of the requests";
         assert_eq!(evidence(&look(&of(&[("x.json", row)]))), [told]);
     }
 }

@@ -23,7 +23,7 @@ pub(crate) const ITEM: PrintedCheck = PrintedCheck {
 };
 
 fn look(printed: &Printed) -> Vec<Seen> {
-    let failing = failing(printed, "count errors in the rate", |row, share| {
+    let failing = failing(printed, "errors are part of the rate", |row, share| {
         !is_mute(row, share) && row.has_errors_in_rate
     });
     let seen = failing.map(|failing| Seen {
@@ -51,7 +51,7 @@ mod tests {
     fn wrks_bad_statuses_are_in_its_rate() {
         let text = with(WRK, "Requests/sec:", "  Non-2xx or 3xx responses: 25000\nRequests/sec:");
         let seen = look(&printed(&text));
-        let told = "paste (wrk): count errors in the rate: 25,000 errors, 5 % of the requests";
+        let told = "paste (wrk): errors are part of the rate: 25,000 errors, 5 % of the requests";
         assert_eq!(evidence(&seen), [told]);
         assert_eq!(seen[0].share, Some(0.05));
     }

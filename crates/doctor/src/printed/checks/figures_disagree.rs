@@ -78,29 +78,28 @@ fn rate(row: &Row) -> Option<Identity> {
     if duration.value <= 0.0 || printed.value <= 0.0 {
         return None;
     }
-    let failed = Figure::exact(row.failed.unwrap_or(0) as f64);
-    let good = match row.bad_status {
-        Some(bad) => (complete.value - bad as f64).max(0.0),
-        None => complete.value,
-    };
-    // Which of the failed are in the rate differs by tool, and tables do not say it.
-    let low = match row.tool() {
-        Some("ab" | "wrk" | "wrk2" | "hey" | "oha" | "h2load" | "weighttp" | "k6") => {
-            complete.value
+    let counted = match &row.report {
+        Some(report) => {
+            let n = Figure::exact(report.rate_of()? as f64);
+            match report.tool {
+                // Replies at least; and with -z some of what the rate is of may be in no other count.
+                "hey" | "oha" => Figure { low: complete.low, high: n.high * 1.01, ..n },
+                _ => n,
+            }
         }
-        _ => good - failed.value,
+        None => any_of(row, complete),
     };
-    let high = match row.tool() {
-        Some("ab" | "wrk" | "wrk2" | "h2load" | "weighttp" | "k6") => complete.high,
-        // Their rates are those of replies and errors, and some of them may be in no other count.
-        Some("hey" | "oha") => (complete.high + failed.value) * 1.01,
-        _ => complete.high + failed.value,
-    };
-    let counted = Figure { low: low.max(0.0).min(complete.low), value: complete.value, high };
-    // http_load prints fetches, and what failed among them has no time of its own.
     let slack = if row.is_duration_nominal { NOMINAL_DURATION_SHARE } else { 0.0 };
     let expected = widened(counted.over(duration)?, slack);
     Some(Identity { name: "the rate", printed, made_of: "requests and time", expected })
+}
+
+/// What the rate of a table may be of: which of the failed are in it, it does not say.
+fn any_of(row: &Row, complete: Figure) -> Figure {
+    let failed = row.failed.unwrap_or(0) as f64;
+    let bad = row.bad_status.unwrap_or(0) as f64;
+    let low = (complete.low - bad - failed).max(0.0);
+    Figure { low, value: complete.value, high: complete.high + failed }
 }
 
 fn bytes_rate(row: &Row) -> Option<Identity> {

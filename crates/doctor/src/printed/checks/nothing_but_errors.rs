@@ -26,7 +26,7 @@ pub(crate) const ITEM: PrintedCheck = PrintedCheck {
 };
 
 fn look(printed: &Printed) -> Vec<Seen> {
-    let failing = failing(printed, "answered with errors only", is_mute);
+    let failing = failing(printed, "nothing but errors was answered", is_mute);
     let seen = failing.map(|failing| Seen {
         certainty: Certainty::Confirmed,
         rows: failing.rows,
@@ -58,7 +58,9 @@ mod tests {
         let seen = look(&of(&[("x.json", &format!("[{}]", rows.join(",")))]));
         assert_eq!(
             evidence(&seen),
-            ["b, 1 of 3 rows: answered with errors only: 3,000 errors, 100 % of the requests"]
+            [
+                "b, 1 of 3 rows: nothing but errors was answered: 3,000 errors, 100 % of the requests"
+            ]
         );
     }
 }

@@ -53,12 +53,12 @@ fn look_at(printed: &Printed, group: &[usize]) -> Option<Seen> {
     let (_, few, many) = worst;
     let value = |row: &Row| row.rate.map_or(0.0, |rate| rate.value);
     let evidence = format!(
-        "{}: {} connections have {}, and {} have {}: {:.2} times as much each",
+        "{}: {} with {} and {} with {}: {:.2} times as much each",
         few.2.server.as_deref().unwrap_or(&few.2.name),
-        few.1,
         words::rate(value(few.2)),
-        many.1,
+        crate::words::count(few.1 as u64, "connection"),
         words::rate(value(many.2)),
+        many.1,
         (value(many.2) / many.1) / (value(few.2) / few.1),
     );
     Some(Seen { certainty: Certainty::Suspected, rows: vec![few.0, many.0], share: None, evidence })
@@ -82,7 +82,7 @@ mod tests {
         let seen = look(&printed(&SOUND.replace("a,8,30011", "a,8,60013")));
         assert_eq!(
             evidence(&seen),
-            ["a: 1 connections have 4001/s, and 8 have 60k/s: 1.87 times as much each"]
+            ["a: 4001/s with 1 connection and 60k/s with 8: 1.87 times as much each"]
         );
         assert_eq!(seen[0].rows, [0, 1]);
     }
