@@ -34,7 +34,7 @@ fn look(printed: &Printed) -> Vec<Seen> {
 fn look_at(printed: &Printed, group: Vec<usize>) -> Option<Seen> {
     let rates = group.iter().filter_map(|&at| printed.rows[at].rate).map(|rate| rate.value);
     let logs: Vec<f64> = rates.filter(|rate| *rate > 0.0).map(f64::ln).collect();
-    let split = two_clusters::split(&logs)?;
+    let split = two_clusters::split(&logs, 1)?;
     let row = &printed.rows[group[0]];
     let evidence = format!(
         "{}: {} near {} and {} near {}{}",
