@@ -18,6 +18,7 @@ mod ceiling;
 mod checks;
 pub mod counters;
 mod cpus;
+mod deviations;
 mod evidence;
 mod first_part;
 pub mod machine;
@@ -39,10 +40,11 @@ mod simulated;
 #[cfg(test)]
 mod testdata;
 
-pub use checks::{CHECKS, Check};
+pub use checks::{CHECKS, Check, spares};
 pub use evidence::Evidence;
 pub use single::examine_load;
 
+use checks::OVER_CELLS;
 use counters::CounterSource;
 use record::{Certainty, Finding, RunRecord};
 use units::Share;
@@ -70,6 +72,7 @@ pub fn examine(run: &RunRecord) -> Vec<Finding> {
         }
     }
     join_cells(&mut findings, cells);
+    findings.extend(OVER_CELLS.iter().flat_map(|check| check.findings(&Evidence::of(run))));
     findings.sort_by_key(|finding| std::cmp::Reverse((finding.severity, finding.certainty)));
     findings
 }
@@ -92,10 +95,8 @@ fn join_cells(findings: &mut Vec<Finding>, cells: usize) {
 
 /// The findings of every check in a run of one cell, in the order of [`CHECKS`]; the most severe first.
 fn examine_cell(evidence: &Evidence) -> Vec<Finding> {
-    let mut findings: Vec<Finding> = CHECKS
-        .iter()
-        .flat_map(|check| (check.look)(evidence).into_iter().map(|seen| check.finding(seen)))
-        .collect();
+    let mut findings: Vec<Finding> =
+        CHECKS.iter().flat_map(|check| check.findings(evidence)).collect();
     findings.sort_by_key(|finding| std::cmp::Reverse((finding.severity, finding.certainty)));
     findings
 }
@@ -133,6 +134,10 @@ pub struct Observation {
 const ABOUT_PAIRS: &[&str] = &["common_ceiling"];
 
 impl Check {
+    fn findings(&self, evidence: &Evidence) -> Vec<Finding> {
+        (self.look)(evidence).into_iter().map(|seen| self.finding(seen)).collect()
+    }
+
     fn finding(&self, seen: Observation) -> Finding {
         assert!(!seen.evidence.is_empty(), "{} says what it saw", self.name);
         assert!(

@@ -93,6 +93,17 @@ pub(crate) fn stall(load: &mut LoadRecord, requests: u64, millis: u64, phase: Ph
     }
 }
 
+/// The same without loads, for checks that look at values of visits alone: hundreds of these are made in no time.
+pub(crate) fn light(names: &[&str], blocks: u32) -> RunRecord {
+    let mut run = run(names, 1);
+    run.visits.iter_mut().for_each(|visit| visit.load = None);
+    let first = run.visits.clone();
+    let block = |block: u32| first.iter().map(move |visit| Visit { block, ..visit.clone() });
+    run.visits = (0..blocks).flat_map(block).collect();
+    run.plan.blocks.max = blocks;
+    run
+}
+
 /// Sets how busy generator and server were in every visit of a contender, 0 to 1.
 pub(crate) fn limit(run: &mut RunRecord, contender: usize, client: f64, server: f64) {
     let part = |whole: Nanos, share: f64| Nanos((whole.0 as f64 * share).round() as u64);
@@ -150,6 +161,8 @@ fn plan(names: &[&str], blocks: u32) -> Plan {
     let contender = |name: &&str| Contender {
         name: (*name).to_owned(),
         server: "joust".to_owned(),
+        // No two are copies of each other, which would have to be alike.
+        settings: [("model".to_owned(), record::SettingValue::Text((*name).to_owned()))].into(),
         ..Contender::default()
     };
     Plan {

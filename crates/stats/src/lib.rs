@@ -36,6 +36,7 @@ mod quantile;
 mod resample;
 mod scalability;
 mod shift;
+mod shuffles;
 mod student;
 mod trend;
 mod two_sample;
@@ -71,6 +72,7 @@ pub use scalability::{
     Coefficient, LEVELS_MIN, Scalability, ScalabilityError, ScalabilityPoint, fit_scalability,
 };
 pub use shift::{Profile, SHIFT_QUANTILES, ShiftPoint, shift};
+pub use shuffles::Shuffles;
 pub use trend::{TREND_POINTS_MIN, Trend};
 pub use two_sample::{TwoSample, TwoSampleInterval};
 pub use warm_up::{WarmUp, mser5};

@@ -11,11 +11,13 @@ mod common_ceiling;
 mod concurrency_not_reached;
 mod connection_table_full;
 mod coordinated_omission;
+mod cpu_quota;
 mod cut_off_at_the_end;
 mod delayed_ack;
 mod different_bodies;
 mod different_work;
 mod disturbed_machine;
+mod drift;
 mod errors_as_speed;
 mod fewer_slots_than_connections;
 mod file_descriptors_exhausted;
@@ -29,20 +31,26 @@ mod log_stalls;
 mod loopback_mtu;
 mod network_backlog_dropped;
 mod no_steady_state;
+mod noise_floor;
+mod order_effects;
 mod packet_loss;
 mod process_churn;
 mod request_retransmitted;
 mod seen_otherwise;
 mod shared_cpus;
+mod softirq_on_one_cpu;
 mod stalls_of_a_fixed_time;
 mod stop_the_world_pauses;
+mod superlinear_scaling;
 mod swapping;
 mod synchronised_arrivals;
 mod thundering_herd;
 mod too_few_samples;
 mod truncated_latencies;
 pub(crate) mod two_clusters;
+mod two_knobs_changed;
 mod undeclared_difference;
+mod uneven_drift;
 mod uneven_workers;
 mod unknown_switch;
 mod unserved_connections;
@@ -50,7 +58,7 @@ mod visits_too_short;
 mod warm_up_inside;
 mod wrong_reference;
 
-use record::{Question, Severity};
+use record::{Finding, Question, Severity};
 
 use crate::counters::CounterSource;
 use crate::{Evidence, Observation};
@@ -66,11 +74,13 @@ pub const CHECKS: &[&Check] = &[
     &concurrency_not_reached::ITEM,
     &connection_table_full::ITEM,
     &coordinated_omission::ITEM,
+    &cpu_quota::ITEM,
     &cut_off_at_the_end::ITEM,
     &delayed_ack::ITEM,
     &different_bodies::ITEM,
     &different_work::ITEM,
     &disturbed_machine::ITEM,
+    &drift::ITEM,
     &errors_as_speed::ITEM,
     &fewer_slots_than_connections::ITEM,
     &file_descriptors_exhausted::ITEM,
@@ -84,20 +94,26 @@ pub const CHECKS: &[&Check] = &[
     &loopback_mtu::ITEM,
     &network_backlog_dropped::ITEM,
     &no_steady_state::ITEM,
+    &noise_floor::ITEM,
+    &order_effects::ITEM,
     &packet_loss::ITEM,
     &process_churn::ITEM,
     &request_retransmitted::ITEM,
     &seen_otherwise::ITEM,
     &shared_cpus::ITEM,
+    &softirq_on_one_cpu::ITEM,
     &stalls_of_a_fixed_time::ITEM,
     &stop_the_world_pauses::ITEM,
+    &superlinear_scaling::ITEM,
     &swapping::ITEM,
     &synchronised_arrivals::ITEM,
     &thundering_herd::ITEM,
     &too_few_samples::ITEM,
     &truncated_latencies::ITEM,
     &two_clusters::ITEM,
+    &two_knobs_changed::ITEM,
     &undeclared_difference::ITEM,
+    &uneven_drift::ITEM,
     &uneven_workers::ITEM,
     &unknown_switch::ITEM,
     &unserved_connections::ITEM,
@@ -105,6 +121,9 @@ pub const CHECKS: &[&Check] = &[
     &warm_up_inside::ITEM,
     &wrong_reference::ITEM,
 ];
+
+/// Those of them that look at all cells of a run at once; they are silent on one cell alone.
+pub(crate) const OVER_CELLS: &[&Check] = &[&superlinear_scaling::ITEM];
 
 /// One artifact, and how it is detected. Its texts make the manual, the reports and `docs/artifacts`.
 #[derive(Debug)]
@@ -134,4 +153,10 @@ pub struct Check {
     pub needs: &'static [&'static CounterSource],
     /// Looks for it in what was measured; one entry for each time it is seen, usually for each contender.
     pub look: fn(&Evidence) -> Vec<Observation>,
+}
+
+/// Whether a finding says nothing about a pair of contenders with that log ratio, because its artifact is too small
+/// to make such a difference.
+pub fn spares(finding: &Finding, ratio_ln: f64) -> bool {
+    noise_floor::spares(finding, ratio_ln)
 }
