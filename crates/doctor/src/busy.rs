@@ -29,7 +29,7 @@ pub(crate) fn medians(evidence: &Evidence, contender: usize) -> Option<(f64, f64
 }
 
 /// How busy the generator's busiest CPU was after the cut; `None` where that was not counted.
-fn client_busy(visit: &Visit, load: &LoadRecord) -> Option<f64> {
+pub(crate) fn client_busy(visit: &Visit, load: &LoadRecord) -> Option<f64> {
     let after = load.intervals.iter().filter(|interval| interval.start >= visit.cut);
     let (cpu, wall) = after.fold((0, 0), |(cpu, wall), interval| {
         (cpu + interval.client_cpu.0, wall + interval.length.0)

@@ -13,6 +13,7 @@
 //! assert!(joust_doctor::CHECKS.iter().all(|check| !check.title.is_empty()));
 //! ```
 
+mod attribution;
 mod busy;
 mod ceiling;
 mod checks;
@@ -40,6 +41,7 @@ mod simulated;
 #[cfg(test)]
 mod testdata;
 
+pub use attribution::attribute;
 pub use checks::{CHECKS, Check, spares};
 pub use evidence::Evidence;
 pub use single::examine_load;

@@ -71,6 +71,11 @@ pub(crate) fn is_retransmission(time: Nanos) -> bool {
         .any(|&after| (after as f64 * 0.99..=after as f64 * LATE_MAX).contains(&millis))
 }
 
+/// Whether a delayed acknowledgement makes such times.
+pub(crate) fn is_delayed_ack(time: Nanos) -> bool {
+    (DELAYED_ACK.0..=DELAYED_ACK.1).contains(&time)
+}
+
 /// Modes of stalled requests.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Stalls {

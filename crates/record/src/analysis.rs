@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::attribution::Attribution;
 use crate::noise_floor::{NoiseFloor, NoiseSource};
 use crate::outlier::OutlyingVisit;
 use crate::ranking::Ranking;
@@ -18,6 +19,9 @@ pub struct Analysis {
     pub shifts: Vec<Shift>,
     /// What makes their means differ.
     pub explanations: Vec<Explanation>,
+    /// How much of their difference each cause makes up; older run files have none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub attributions: Vec<Attribution>,
     /// How throughput grows, where cells differ in connections alone.
     pub scalability: Vec<Scalability>,
     /// The smallest difference that can show, cell by cell, metric by metric.
@@ -44,6 +48,9 @@ impl Analysis {
         let explanation = |one: &Explanation| {
             Some(Explanation { cell: 0, a: anew(one.a)?, b: anew(one.b)?, ..one.clone() })
         };
+        let attribution = |one: &Attribution| {
+            Some(Attribution { cell: 0, a: anew(one.a)?, b: anew(one.b)?, ..one.clone() })
+        };
         let floor = |one: &NoiseFloor| {
             let source = match one.source {
                 NoiseSource::Visits => NoiseSource::Visits,
@@ -56,7 +63,8 @@ impl Analysis {
         let outlier = |one: &OutlyingVisit| {
             Some(OutlyingVisit { cell: 0, contender: anew(one.contender)?, ..one.clone() })
         };
-        let Self { rankings, shifts, explanations, noise_floors, outliers, scalability: _ } = self;
+        let Self { rankings, shifts, explanations, attributions, .. } = self;
+        let Self { noise_floors, outliers, scalability: _, .. } = self;
         Self {
             rankings: rankings.iter().filter(|one| one.cell == cell).filter_map(ranking).collect(),
             shifts: shifts.iter().filter(|one| one.cell == cell).filter_map(shift).collect(),
@@ -64,6 +72,11 @@ impl Analysis {
                 .iter()
                 .filter(|one| one.cell == cell)
                 .filter_map(explanation)
+                .collect(),
+            attributions: attributions
+                .iter()
+                .filter(|one| one.cell == cell)
+                .filter_map(attribution)
                 .collect(),
             scalability: Vec::new(),
             noise_floors: noise_floors
@@ -88,6 +101,10 @@ impl Analysis {
             contenders.extend([one.a, one.b]);
         }
         for one in &self.explanations {
+            cells.push(one.cell);
+            contenders.extend([one.a, one.b]);
+        }
+        for one in &self.attributions {
             cells.push(one.cell);
             contenders.extend([one.a, one.b]);
         }

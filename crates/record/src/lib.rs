@@ -108,6 +108,7 @@
 //! | noise floor | the variation between visits that should be equal |
 
 mod analysis;
+mod attribution;
 mod balance;
 mod bodies;
 mod by_request;
@@ -151,6 +152,7 @@ mod verdict;
 mod visit;
 
 pub use analysis::Analysis;
+pub use attribution::{Attributed, AttributedPart, Attribution, Cause};
 pub use balance::Imbalance;
 pub use bodies::{BodiesVerified, WrongBody};
 pub use by_request::{REQUEST_ROWS_MAX, RequestFigures, RequestRows};
