@@ -84,6 +84,7 @@ pub const ALL: &[RunPlant] = &[
             "--set",
             "visit.measure=200ms",
         ],
+        inside: None,
     },
     RunPlant {
         check: "warm_up_inside",
@@ -125,11 +126,24 @@ fn run_inside(inside: &Inside, plant: &RunPlant, seed: u64, effort: &Effort) -> 
 
 /// One run; a minute at most.
 pub fn run(contenders: &[&str], words: &[&str], seed: u64, effort: &Effort) -> Outcome<RunRecord> {
+    let mut command = Command::new("setpriv");
+    command.args(["--pdeathsig", "TERM"]).arg(&effort.joust);
+    run_by(command, contenders, words, seed, effort)
+}
+
+/// The same, by a command that starts joust.
+fn run_by(
+    mut command: Command,
+    contenders: &[&str],
+    words: &[&str],
+    seed: u64,
+    effort: &Effort,
+) -> Outcome<RunRecord> {
     let dir = tempfile::tempdir()?;
     let out = dir.path().join("run");
     let joust = effort.joust.to_str().ok_or("the path of joust is no UTF-8")?;
-    let mut command = Command::new("setpriv");
-    command.args(["--pdeathsig", "TERM"]).arg(&effort.joust).arg("run");
+    let by_chance = by_chance(dir.path(), joust)?;
+    command.arg("run");
     for contender in contenders {
         let typed = contender.replace("{joust}", joust).replace("{seed}", &seed.to_string());
         command.arg(typed.replace("{by_chance}", &by_chance));

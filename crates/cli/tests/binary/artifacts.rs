@@ -4,7 +4,7 @@
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
-use record::{Certainty, Finding, LoadRecord, RunRecord, Severity};
+use record::{Finding, LoadRecord, RunRecord, Severity};
 
 use crate::{Server, joust, output, said, stdout};
 
