@@ -216,3 +216,34 @@ fn a_mean_that_is_bent_breaks_littles_law_in_any_numbers() {
     }
     assert!(bent > 30, "only {bent} reports were bent");
 }
+
+#[test]
+fn damaged_text_never_makes_it_panic() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/sound");
+    let mut texts: Vec<String> = fs::read_dir(folder)
+        .expect("the folder is there")
+        .map(|entry| fs::read_to_string(entry.expect("readable").path()).expect("text"))
+        .collect();
+    let load = Loop::play(&mut Pcg64Mcg::seed_from_u64(1));
+    texts.push(table(&load, 1.0, &mut Pcg64Mcg::seed_from_u64(2)));
+    texts.push("server;connections;rps;mean_ms\na;1;812;1.23\nb;8;9120;0.87\n".to_owned());
+    for seed in 0..1500 {
+        let mut random = Pcg64Mcg::seed_from_u64(seed);
+        let mut text: Vec<char> = texts[seed as usize % texts.len()].chars().collect();
+        for _ in 0..random.random_range(1..12) {
+            let at = random.random_range(0..text.len());
+            // Digits, so that figures become others and huge ones.
+            let with = ['9', '0', '-', '.', '9', '\n', '|'][random.random_range(0..7)];
+            match random.random_range(0..3) {
+                0 => text[at] = with,
+                1 => (0..random.random_range(1..20)).for_each(|_| text.insert(at, with)),
+                _ => drop(text.remove(at)),
+            }
+        }
+        let source = Source { name: "damaged".to_owned(), text: text.into_iter().collect() };
+        if let Ok(printed) = printed::read(vec![source]) {
+            let findings = printed::examine(&printed);
+            let _ = printed::survivals(&printed, &findings);
+        }
+    }
+}

@@ -36,7 +36,7 @@ pub(super) fn failing(
         .iter()
         .map(|&(at, share)| format!("{} {}", printed.rows[at].name, words::percent(share)))
         .collect();
-    let all: u64 = rows.iter().map(|&at| errors(&printed.rows[at])).sum();
+    let all = rows.iter().map(|&at| errors(&printed.rows[at])).fold(0, u64::saturating_add);
     let evidence = format!(
         "{} {what}: {}, {} of the requests{}",
         rows_words::subject(printed, &rows, counted),
@@ -73,7 +73,7 @@ fn socket_errors(row: &Row) -> u64 {
         "weighttp" => &["errored", "errs"],
         _ => &[],
     };
-    kinds.iter().filter_map(|kind| report.errors.get(*kind)).sum()
+    kinds.iter().filter_map(|kind| report.errors.get(*kind).copied()).fold(0, u64::saturating_add)
 }
 
 /// Share of failed ones; `None` where nothing is counted.

@@ -48,7 +48,12 @@ fn row(report: Report, source_name: &str) -> Row {
     let tool = report.tool;
     let print = Print { tool, steps: report.steps, in_ticks: is_in_ticks(&report) };
     let requests = &report.requests;
-    let errors = |kinds: &[&str]| kinds.iter().filter_map(|kind| report.errors.get(*kind)).sum();
+    let errors = |kinds: &[&str]| {
+        kinds
+            .iter()
+            .filter_map(|kind| report.errors.get(*kind).copied())
+            .fold(0, u64::saturating_add)
+    };
     let bytes = match tool {
         // Bodies only, which is what their throughput is of.
         "siege" | "http_load" | "oha" => report.traffic.bodies,

@@ -37,8 +37,8 @@ fn look_at(at: usize, row: &Row) -> Option<Seen> {
         return None;
     }
     let sent = bodies as f64 / length.0 as f64;
-    let most = complete + report.concurrency?;
-    if bodies >= complete * length.0 && sent <= most as f64 {
+    let most = complete.saturating_add(report.concurrency?);
+    if bodies >= complete.saturating_mul(length.0) && sent <= most as f64 {
         return None;
     }
     let evidence = format!(

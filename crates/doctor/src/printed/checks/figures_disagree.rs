@@ -142,10 +142,10 @@ fn availability(row: &Row) -> Option<Identity> {
     let report = row.report.as_ref()?;
     let printed = Figure::rounded(report.availability?.0 * 100.0, 0.01);
     let (hits, failed) = (report.requests.complete?, report.requests.failed?);
-    if row.tool() != Some("siege") || hits + failed == 0 {
+    if row.tool() != Some("siege") || hits.saturating_add(failed) == 0 {
         return None;
     }
-    let share = Figure::exact(100.0 * hits as f64 / (hits + failed) as f64);
+    let share = Figure::exact(100.0 * hits as f64 / hits.saturating_add(failed) as f64);
     // Some versions cut it off.
     let expected = Figure { low: share.low - 0.01, high: share.high + 0.01, ..share };
     Some(Identity { name: "the availability (%)", printed, made_of: "hits and failures", expected })

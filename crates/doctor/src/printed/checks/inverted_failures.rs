@@ -42,7 +42,7 @@ fn look_at(at: usize, row: &Row) -> Option<Seen> {
     if failed == 0 || failed > complete || share <= FAILED_SHARE_MIN {
         return None;
     }
-    let of_good = (complete - failed) * norm.0;
+    let of_good = (complete - failed).saturating_mul(norm.0);
     let of_failed = report.traffic.bodies.and_then(|all| all.0.checked_sub(of_good));
     let length = of_failed.map(|bytes| bytes as f64 / failed as f64).filter(|length| *length > 0.0);
     let is_whole = length.is_some_and(|length| length.fract() == 0.0);

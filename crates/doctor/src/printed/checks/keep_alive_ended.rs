@@ -56,9 +56,11 @@ fn counted(at: usize, row: &Row) -> Option<Seen> {
     }
     let heads = heads(row);
     let says_so = heads.is_some_and(|heads| {
-        let less = heads.checked_sub(CLOSE_BYTES * ended);
+        let less = heads.checked_sub(CLOSE_BYTES.saturating_mul(ended));
         less.is_some_and(|bytes| bytes.is_multiple_of(complete))
-            || (heads + KEPT_LONGER_BYTES * ended).is_multiple_of(complete)
+            || heads
+                .saturating_add(KEPT_LONGER_BYTES.saturating_mul(ended))
+                .is_multiple_of(complete)
     });
     // Where none was kept, all heads are alike, and the count alone is witness enough.
     let certainty = if says_so || kept == 0 { Certainty::Confirmed } else { Certainty::Suspected };

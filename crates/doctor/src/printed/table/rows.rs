@@ -130,7 +130,7 @@ impl Line<'_> {
         let of_classes = |classes: &[u8]| {
             let counts = statuses.iter().filter(|(class, _)| classes.contains(class));
             let counts: Vec<u64> = counts.map(|(_, count)| *count).collect();
-            (!counts.is_empty()).then(|| counts.iter().sum::<u64>())
+            (!counts.is_empty()).then(|| counts.into_iter().fold(0, u64::saturating_add))
         };
         let complete = of_classes(&[2, 3, 4, 5]).map(|sum| Figure::exact(sum as f64));
         let is_fixed_rate = self.plain(Role::RateRatio).is_some();
