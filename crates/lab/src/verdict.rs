@@ -208,12 +208,14 @@ impl<'a> Judge<'a> {
                 self.unlike_memory(a, b).or_else(|| self.open_memory(a, b))
             }
             (MetricKind::Rate, [_, _]) => {
-                Some("the generator was the limit for both; compare CPU time per request".into())
+                let limit = self.limit([a, b]);
+                Some(format!("{limit} was the limit for both; compare CPU time per request"))
             }
             (MetricKind::ServiceTime(_), [_, ..]) => Some(format!(
-                "the generator was the limit for {}, so its latency holds the generator's own \
-                 queue; compare CPU time per request, or use fewer connections",
-                limited.join(" and ")
+                "{limit} was the limit for {}, so its latency holds {limit}'s own queue; compare CPU \
+                 time per request, or use fewer connections",
+                limited.join(" and "),
+                limit = self.limit([a, b]),
             )),
             _ => None,
         }
@@ -257,9 +259,13 @@ impl<'a> Judge<'a> {
 
     /// The finding and the contenders that it touches; its evidence is shown once, with the findings.
     fn short(&self, finding: &Finding, a: usize, b: usize) -> String {
-        // Two that are unlike are both named: neither is at fault by itself.
-        let whom = if finding.alike { &[a, b] } else { finding.contenders.as_slice() };
+        // Two that are unlike, or met one limit, are both named: neither is at fault by itself.
+        let is_of_both = finding.alike || finding.among;
+        let whom = if is_of_both { &[a, b] } else { finding.contenders.as_slice() };
         let names: Vec<&str> = whom.iter().map(|&n| self.name(n)).collect();
+        if finding.among {
+            return format!("{} of {}", finding.check.replace('_', " "), names.join(" and "));
+        }
         match names.as_slice() {
             [] => finding.check.clone(),
             names => format!("{} on {}", finding.check, names.join(", ")),
@@ -342,8 +348,9 @@ impl<'a> Judge<'a> {
             Verdict::Undecided { .. } if estimate.ratio > 1.0 => said,
             _ => Verdict::Withheld {
                 reason: format!(
-                    "the generator was the limit for {}, and the measured rate is not above that of \
-                     {}; compare CPU time per request",
+                    "{} was the limit for {}, and the measured rate is not above that of {}; compare CPU \
+                     time per request",
+                    self.limit([a, b]),
                     self.name(a),
                     self.name(b)
                 ),
@@ -352,9 +359,22 @@ impl<'a> Judge<'a> {
     }
 
     fn limited(&self, contender: usize) -> bool {
-        self.findings
-            .iter()
-            .any(|finding| finding.acts(Severity::Bound) && finding.touches(contender))
+        self.bounds(&[contender]).next().is_some()
+    }
+
+    fn bounds<'b>(&'b self, of: &'b [usize]) -> impl Iterator<Item = &'b Finding> {
+        let touches = |finding: &&Finding| of.iter().any(|&one| finding.touches(one));
+        let bounds = self.findings.iter().copied().filter(|one| one.acts(Severity::Bound));
+        bounds.filter(move |finding| touches(finding))
+    }
+
+    /// What bounds the rate of one of the two, or both.
+    fn limit(&self, of: [usize; 2]) -> &'static str {
+        match self.bounds(&of).next().map(|finding| finding.check.as_str()) {
+            Some("link_ceiling") => "the network",
+            Some("cut_off_at_the_end") => "the end of the load",
+            _ => "the generator",
+        }
     }
 
     fn name(&self, contender: usize) -> &str {

@@ -189,6 +189,31 @@ const LIMITED: &[Limited] = &[
 ];
 
 #[test]
+fn a_ceiling_that_two_have_in_common_withholds_their_pair_alone() {
+    let mut ceiling = finding(Severity::Void, Certainty::Confirmed, &[0, 1]);
+    (ceiling.check, ceiling.among) = ("common_ceiling".into(), true);
+    let rates = [20e3, 20e3, 10e3];
+    let all = verdicts(&plan(&["a", "b", "c"]), &visits(&rates, 10, 0.02), &[ceiling]);
+    let said: Vec<&Verdict> =
+        of(&all, Metric::Throughput).iter().map(|pair| &pair.verdict).collect();
+    let reason = "common ceiling of a and b".to_owned();
+    assert_eq!(*said[0], Verdict::Withheld { reason });
+    assert!(
+        !said[1..].iter().any(|verdict| matches!(verdict, Verdict::Withheld { .. })),
+        "{said:?}"
+    );
+}
+
+#[test]
+fn a_bound_names_what_was_the_limit() {
+    let mut link = finding(Severity::Bound, Certainty::Confirmed, &[0, 1]);
+    link.check = "link_ceiling".into();
+    let pair = throughput(&plan(&["a", "b"]), &visits(&[20e3, 20e3], 10, 0.02), &[link]);
+    let reason = "the network was the limit for both; compare CPU time per request".to_owned();
+    assert_eq!(pair.verdict, Verdict::Withheld { reason });
+}
+
+#[test]
 fn throughput_at_the_generators_limit_is_a_bound_in_the_only_direction_that_holds() {
     for case in LIMITED {
         let findings: Vec<Finding> = match case.who {
