@@ -23,15 +23,18 @@ pub(crate) const ITEM: Check = Check {
     meaning: "these requests waited for a timer of TCP, and the server never saw their first copy",
     remedy: "raise the server's backlog (listen, ListenBacklog) and net.core.somaxconn, let the server accept \
              sooner, or connect more slowly",
-    detection: "The time to the first byte has a narrow mode at 200 ms, its doubles or their sums (p < 1e-6), while \
-             ListenOverflows of the server and segments that were sent again, SYNs left out, each explain half of \
-             those that waited",
+    detection: "The time to the first byte has a narrow mode at 200 ms, its doubles or their sums (p < 1e-6), or \
+             requests had no reply at the end; ListenOverflows of the server and segments that were sent again, \
+             SYNs left out, each explain half of those that waited",
     example: "a server with listen(fd, 1) that does not accept for 300 ms, and as many clients as its queue holds and \
              one more",
     source: "https://docs.kernel.org/networking/snmp_counter.html; tcp_abort_on_overflow in tcp(7)",
     needs: &[&counters::NETSTAT, &counters::SNMP],
     look,
 };
+
+/// Minimum number of requests that waited: fewer decide no verdict.
+const WAITED_MIN: u64 = 5;
 
 fn look(evidence: &Evidence) -> Vec<Observation> {
     evidence.contenders().filter_map(|contender| look_at(evidence, contender)).collect()
@@ -42,20 +45,26 @@ fn look_at(evidence: &Evidence, contender: usize) -> Option<Observation> {
     let again = Retransmissions::of(evidence, contender)?;
     let times = Times::of(evidence, contender);
     let stalls = times.retransmitted();
-    let waited = stalls.before_body();
+    let unanswered: u64 = evidence.loads(contender).map(|(_, load)| load.requests.unanswered).sum();
+    let waited = stalls.before_body() + unanswered;
     let is_explained =
         transport::explains(drops, waited) && transport::explains(again.segments, waited);
-    if waited == 0 || !is_explained {
+    if waited < WAITED_MIN || !is_explained {
         return None;
     }
-    let share = waited as f64 / times.first_byte.count().max(1) as f64;
+    let share = waited as f64 / (times.first_byte.count() + unanswered).max(1) as f64;
+    let how_long = match stalls.before_body() {
+        0 => "until the load ended".to_owned(),
+        _ if unanswered > 0 => format!("{}, or until the load ended,", stalls.middles()),
+        _ => stalls.middles(),
+    };
     let evidence = format!(
         "{}: {} ({}) waited {} for their first byte; the server's kernel dropped {} of handshakes, and the client, \
          which held its connections for made, sent {} again that were no SYN",
         evidence.name(contender),
         words::count(waited, "request"),
         words::percent(share),
-        stalls.middles(),
+        how_long,
         words::count(drops, "segment"),
         words::count(again.segments, "segment"),
     );
@@ -100,6 +109,21 @@ mod tests {
             assert!((seen[0].share.unwrap() / dose - 1.0).abs() < 0.05, "{seen:?}");
             assert!(seen[0].evidence.contains("waited 204 ms for their first byte"), "{seen:?}");
         }
+    }
+
+    #[test]
+    fn requests_that_had_no_reply_at_the_end_waited_too() {
+        let mut run = planted(0, &[DROPS, AGAIN]);
+        for visit in run.visits.iter_mut().filter(|visit| visit.contender == 1) {
+            visit.load.as_mut().unwrap().requests.unanswered = 8;
+        }
+        let seen = look(&Evidence::of(&run));
+        assert!(
+            seen[0].evidence.contains("waited until the load ended for their first"),
+            "{seen:?}"
+        );
+        run.visits.iter_mut().for_each(|visit| visit.surroundings = None);
+        assert_eq!(look(&Evidence::of(&run)), []);
     }
 
     #[test]

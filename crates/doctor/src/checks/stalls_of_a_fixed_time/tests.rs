@@ -113,6 +113,35 @@ fn what_nobody_counted_is_a_suspicion() {
 }
 
 #[test]
+fn busy_cpus_and_replies_whose_instants_nobody_kept_are_silent() {
+    let mut run = planted(9, 200, Phase::FirstByte, &[]);
+    for load in run.visits.iter_mut().filter_map(|visit| visit.load.as_mut()) {
+        load.completions = Default::default();
+    }
+    assert_eq!(look(&Evidence::of(&run)), []);
+    // A wide tail beside the mode, and no idle time: a scheduler may have made either.
+    let mut busy = planted(9, 60, Phase::FirstByte, &[]);
+    testdata::limit(&mut busy, 1, 0.5, 0.98);
+    for visit in busy.visits.iter_mut().filter(|visit| visit.contender == 1) {
+        let load = visit.load.as_mut().unwrap();
+        (4..40).for_each(|n| testdata::stall(load, 1, n, Phase::FirstByte));
+    }
+    assert_eq!(look(&Evidence::of(&busy)), []);
+}
+
+#[test]
+fn one_connection_is_a_suspicion_on_idle_cpus_alone() {
+    let mut run = planted(9, 200, Phase::FirstByte, &[]);
+    run.visits
+        .iter_mut()
+        .filter_map(|visit| visit.load.as_mut())
+        .for_each(|load| load.connections = 1);
+    assert_eq!(look(&Evidence::of(&run)), [], "the server was busy for 98 % of the time");
+    testdata::limit(&mut run, 1, 0.1, 0.1);
+    assert_eq!(look(&Evidence::of(&run))[0].certainty, Certainty::Suspected);
+}
+
+#[test]
 fn a_cold_start_is_silent() {
     let mut run = planted(0, 0, Phase::FirstByte, &[]);
     let visit = run.visits.iter_mut().find(|visit| visit.contender == 1).unwrap();
