@@ -69,10 +69,10 @@ fn parts(lines: &[MachineLine]) -> Vec<Prose> {
         _ => None,
     });
     if worth > 0 {
-        let more = "joust doctor --fix prints these commands as a script, with those that bring today's values \
-                    back. Nothing was changed.";
-        parts.push(Prose::Heading(String::new()));
-        parts.push(Prose::Point(ProseTone::Faint, more.to_owned()));
+        let more = "joust doctor --fix prints these commands as a script, with those that bring today's \
+                    values back.";
+        parts.push(Prose::Heading("Nothing was changed".to_owned()));
+        parts.push(Prose::Point(ProseTone::Plain, more.to_owned()));
     }
     parts
 }
