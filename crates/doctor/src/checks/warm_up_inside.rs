@@ -8,7 +8,9 @@
 //! with either sign. A few loads alone cannot show that. There service times must say the same as the rate, the
 //! rate must keep its later level, and CPUs must not have been in greater demand at first.
 //!
-//! False alarms over simulated clean visits, with hiccups of 1 to 10 ms five times a second: see the tests.
+//! False alarms over simulated clean visits (`JOUST_SEEDS=40` for the tests): none in 240 runs of 16 visits, at
+//! 2,000, 20,000 and 100,000 replies/s, 4 and 64 connections, and hiccups of 1 to 10 ms five times a second; none
+//! of 240 visits alone.
 
 use record::{Certainty, Interval, LoadRecord, Question, Severity, Visit};
 use stats::Histogram;
@@ -31,8 +33,8 @@ pub(crate) const ITEM: Check = Check {
              load before the one that counts), or measure the warm-up itself",
     detection: "The rate of a first part of the measurement differs from the later rate by more than 2 % and \
              five standard errors, and changes the whole by more than 2 %. It is confirmed if that holds for \
-             three quarters of four or more visits, with the same sign; of fewer loads, if the median service \
-             time changes with it and CPUs were not in greater demand at first",
+             three quarters of four or more visits, with the same sign; of fewer loads, if the first part is \
+             slower, the median service time says so too, and CPUs were not in demand (PSI)",
     example: "a server that sleeps 5 ms more in each request of its first half second",
     source: "Barrett et al., Virtual Machine Warmup Blows Hot and Cold, OOPSLA 2017; White, An Effective \
              Truncation Heuristic for Bias Reduction in Simulation Output, 1997 (MSER)",
@@ -51,10 +53,10 @@ const SLOWER_MIN_ALONE: f64 = 0.05;
 const REST_CHANGES_MAX: f64 = 1.0 / 3.0;
 /// How much more of the time something may wait for a CPU at first than later.
 const PRESSURE_MORE_MAX: f64 = 0.1;
-/// Where something waited for a CPU for more of the time than this, others' work changes rates at any time: then
-/// only a rate that begins below this share of the later one is sure.
+/// Where something waited for a CPU for more of the time than this, others' work changes rates at any time. Then
+/// CPUs must have been in less demand while the server was slow, by so much: nobody else took them.
 const PRESSURE_MAX: f64 = 0.5;
-const SLOWER_SURE: f64 = 0.6;
+const PRESSURE_LESS_MIN: f64 = 0.2;
 
 fn look(evidence: &Evidence) -> Vec<Observation> {
     evidence.contenders().filter_map(|contender| look_at(evidence, contender)).collect()
@@ -113,35 +115,25 @@ fn said(name: &str, alike: &[&(usize, FirstPart)], visits: usize, share: f64) ->
 
 /// How sure one load alone makes it; `None` where the machine explains it, or the level does not stay.
 fn alone(visit: &Visit, load: &LoadRecord, part: &FirstPart) -> Option<Certainty> {
-    let is_kept = part.rest_changes <= REST_CHANGES_MAX * part.slower.abs();
-    if part.slower.abs() < SLOWER_MIN_ALONE || !is_kept {
+    let is_kept = part.rest_changes <= REST_CHANGES_MAX * part.slower;
+    if part.slower < SLOWER_MIN_ALONE || !is_kept || !service_agrees(load, part)? {
         return None;
     }
-    if !service_agrees(load, part)? {
-        return None;
-    }
-    let Some((first, rest)) = pressure(visit, part) else {
-        return Some(Certainty::Suspected);
-    };
-    let is_calm = rest < PRESSURE_MAX || part.slower >= SLOWER_SURE;
-    match first - rest > PRESSURE_MORE_MAX {
-        true => None,
-        false if is_calm => Some(Certainty::Confirmed),
-        false => None,
-    }
+    // Where it is not known, another program is as likely.
+    let (first, rest) = pressure(visit, part)?;
+    let is_calm = rest < PRESSURE_MAX && first - rest <= PRESSURE_MORE_MAX;
+    let was_idle = rest - first >= PRESSURE_LESS_MIN;
+    (is_calm || was_idle).then_some(Certainty::Confirmed)
 }
 
-/// Whether the median service time of the first part is longer (or shorter) by half of what the rates would
-/// make of it at least. `None` where neither samples nor intervals tell the parts apart.
+/// Whether the median service time of the first part is longer by half of what the rates would make of it at
+/// least. `None` where neither samples nor intervals tell the parts apart.
 fn service_agrees(load: &LoadRecord, part: &FirstPart) -> Option<bool> {
     let (first, rest) =
         service_of_samples(load, part).or_else(|| service_of_intervals(load, part))?;
     let (first, rest) = (first.quantile(0.5)?.as_secs_f64(), rest.quantile(0.5)?.as_secs_f64());
     let expected = 1.0 / (1.0 - part.slower);
-    Some(match part.slower > 0.0 {
-        true => first / rest > 1.0 + (expected - 1.0) / 2.0,
-        false => first / rest < 1.0 - (1.0 - expected) / 2.0,
-    })
+    Some(first / rest > 1.0 + (expected - 1.0) / 2.0)
 }
 
 fn service_of_samples(load: &LoadRecord, part: &FirstPart) -> Option<(Histogram, Histogram)> {
@@ -310,13 +302,10 @@ mod tests {
         let planted = warm_up(4, 20_000.0, 500);
         let certainty = |pressure| one_load(planted, pressure).first().map(|one| one.certainty);
         assert_eq!(certainty(Some((0.1, 0.1))), Some(Certainty::Confirmed));
-        assert_eq!(certainty(None), Some(Certainty::Suspected), "unknown is not none");
+        assert_eq!(certainty(None), None, "unknown is not none");
         assert_eq!(certainty(Some((0.6, 0.1))), None, "others wanted the CPU at first");
-        assert_eq!(
-            certainty(Some((0.9, 0.9))),
-            Some(Certainty::Confirmed),
-            "a twentieth of the rate"
-        );
+        assert_eq!(certainty(Some((0.9, 0.9))), None, "others want it all the time");
+        assert_eq!(certainty(Some((0.5, 0.9))), Some(Certainty::Confirmed), "it was idle at first");
         assert_eq!(one_load(Loop::clean(4, 20_000.0), Some((0.1, 0.1))), []);
     }
 
