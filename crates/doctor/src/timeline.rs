@@ -113,6 +113,12 @@ impl Timeline {
         found
     }
 
+    /// The same in bins that are so many times as long (at least 1); what is left at the end is left out.
+    pub(crate) fn coarser(&self, times: usize) -> Self {
+        let counts = self.counts.chunks_exact(times).map(|chunk| chunk.iter().sum()).collect();
+        Self { from: self.from, bin: Nanos(self.bin.0 * times as u64), counts }
+    }
+
     /// The strongest pattern that repeats; of a period and its multiples, the period. `None` where there are
     /// too few bins, or the counts do not vary.
     pub(crate) fn period(&self) -> Option<Period> {
