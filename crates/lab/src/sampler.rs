@@ -1,18 +1,19 @@
 //! Owns the reading of the machine's counters while a server is loaded: 5 times a second, by a thread
 //! on the generator's CPUs, from files that stay open; parsed only when the load is over.
 //! The result has the cost of the readings. What a counter means is the doctor's business.
-//! Start reading at [`Sampler::start`].
+//! Start reading at [`Sampler::start`]; [`Sampler::around`] is for a load that is no part of a run.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::io::{self, Read as _, Seek as _};
+use std::net::UdpSocket;
 use std::path::PathBuf;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
 use doctor::counters::{CounterScope, CounterSource, Counters};
-use record::{Course, MachineSeries, ProcessesUse};
+use record::{Course, LoadPlan, MachineSeries, ProcessesUse, ServerAddress};
 use sys::{affinity, clock};
 use units::Nanos;
 
@@ -24,8 +25,11 @@ use crate::tree::Tree;
 /// Time between two readings.
 const STEP: Nanos = Nanos::from_millis(200);
 /// Maximum of readings: in loads longer than two minutes they are further apart, so that the texts kept until
-/// parsing are bounded.
+/// parsing are bounded. Where nobody knows how long a load takes, every other one is dropped at the bound.
 const READINGS_MAX: u64 = 600;
+
+/// The network of the thread that reads.
+const OWN_NETWORK: &str = "/proc/thread-self/net";
 
 /// What is read, and from where.
 #[derive(Debug)]
@@ -53,26 +57,59 @@ impl Sampler {
     /// # Errors
     /// No thread left.
     pub fn start(watched: &Watched) -> io::Result<Self> {
+        let (net, tree) = (watched.net.clone(), watched.tree.cloned());
+        Self::spawn(watched.cpus, watched.length, move || {
+            // If that fails, the client's counters are those of the machine, under the same name.
+            let is_apart = net.client().is_some_and(|client| client.enter().is_ok());
+            let networks = match tree.as_ref().filter(|_| is_apart) {
+                Some(tree) => {
+                    let servers = format!("/proc/{}/net", tree.root());
+                    vec![("client", OWN_NETWORK.to_owned()), ("server", servers)]
+                }
+                None => vec![("both", OWN_NETWORK.to_owned())],
+            };
+            CounterReadings::open(tree, &networks)
+        })
+    }
+
+    /// The same around a load that is no part of a run, in the network of the calling process: it is that of
+    /// client and server, or, where the load goes to another machine, of the client alone.
+    ///
+    /// # Errors
+    /// No thread left.
+    pub fn around(plan: &LoadPlan) -> io::Result<Self> {
+        let side = if goes_elsewhere(plan) { "client" } else { "both" };
+        let length = plan.stop.duration.unwrap_or_default();
+        Self::spawn(&plan.cpus, length, move || {
+            CounterReadings::open(None, &[(side, OWN_NETWORK.to_owned())])
+        })
+    }
+
+    fn spawn(
+        cpus: &[u32],
+        length: Nanos,
+        open: impl FnOnce() -> CounterReadings + Send + 'static,
+    ) -> io::Result<Self> {
         let (end_now, ended) = channel();
         let (ready, begun) = channel();
-        let (net, tree) = (watched.net.clone(), watched.tree.cloned());
-        let cpus = watched.cpus.to_vec();
-        let step = STEP.max(Nanos(watched.length.0 / READINGS_MAX));
+        let cpus = cpus.to_vec();
+        let mut step = STEP.max(Nanos(length.0 / READINGS_MAX));
         let read = move || {
             if !cpus.is_empty() {
                 // If that fails, the reading is still right, but may cost the server CPU time.
                 let _ = affinity::pin(&cpus);
             }
-            // If that fails, the client's counters are those of the machine, under the same name.
-            let entered = net.client().is_some_and(|client| client.enter().is_ok());
-            let mut readings = CounterReadings::open(tree, entered);
+            let mut readings = open();
             readings.read();
             // The receiver waits until it has come.
             let _ = ready.send(());
-            while readings.at.len() as u64 <= READINGS_MAX && wait(step, &ended) {
+            while wait(step, &ended) {
                 readings.read();
+                if readings.at.len() as u64 > READINGS_MAX {
+                    readings.thin();
+                    step = Nanos(2 * step.0);
+                }
             }
-            // At the bound there is only the end to wait for; it has come, or the sender is gone.
             readings.read();
             readings.finish()
         };
@@ -115,13 +152,9 @@ struct CounterReadings {
 }
 
 impl CounterReadings {
-    fn open(tree: Option<Tree>, is_apart: bool) -> Self {
+    /// Of these networks: whose each is, and where its files lie.
+    fn open(tree: Option<Tree>, networks: &[(&str, String)]) -> Self {
         let cpu_before = clock::thread_cpu();
-        let ours = "/proc/thread-self/net".to_owned();
-        let networks = match tree.as_ref().filter(|_| is_apart) {
-            Some(tree) => vec![("client", ours), ("server", format!("/proc/{}/net", tree.root()))],
-            None => vec![("both", ours)],
-        };
         let mut wanted: Vec<(String, PathBuf, &'static CounterSource)> = Vec::new();
         for source in doctor::needs() {
             match source.scope {
@@ -162,6 +195,19 @@ impl CounterReadings {
         }
     }
 
+    /// Drops every other reading; the first one stays.
+    fn thin(&mut self) {
+        fn every_other<T>(all: &mut Vec<T>) {
+            let mut index = 0_usize;
+            all.retain(|_| {
+                index += 1;
+                index % 2 == 1
+            });
+        }
+        every_other(&mut self.at);
+        self.sources.iter_mut().for_each(|source| every_other(&mut source.texts));
+    }
+
     fn finish(self) -> (MachineSeries, Option<ProcessesUse>) {
         let processes = self.roll.map(Roll::finish);
         let looked = processes.map_or(Nanos::ZERO, |processes| processes.cost);
@@ -169,6 +215,21 @@ impl CounterReadings {
         let readings: Vec<Counters> =
             (0..self.at.len()).map(|n| counters(&self.sources, n)).collect();
         (series(self.at, &readings, cost), processes)
+    }
+}
+
+/// Whether a server of the load, or the proxy before it, runs on another machine: at an address that cannot be
+/// bound here.
+fn goes_elsewhere(plan: &LoadPlan) -> bool {
+    let is_elsewhere = |address: std::net::IpAddr| {
+        !address.is_loopback() && UdpSocket::bind((address, 0)).is_err()
+    };
+    match &plan.proxy {
+        Some(proxy) => is_elsewhere(proxy.addr.ip()),
+        None => plan.origins.iter().any(|origin| match &origin.place {
+            ServerAddress::Inet(address) => is_elsewhere(address.ip()),
+            ServerAddress::Unix(_) => false,
+        }),
     }
 }
 
@@ -229,6 +290,36 @@ mod tests {
         assert_eq!(series.counters["c.late"], Course { first: 7, steps: vec![0, 1] });
         assert_eq!(series.change("a.same"), Some(0));
         assert_eq!(series.change("d.none"), None);
+    }
+
+    #[test]
+    fn around_a_load_the_network_is_of_both_sides_or_of_the_client_alone() {
+        use record::NetworkSide::{Client, Server};
+        let here = LoadPlan::get(([127, 0, 0, 1], 80).into(), "/");
+        // Of a block for documentation (RFC 5737): no machine has it.
+        let elsewhere = LoadPlan::get(([192, 0, 2, 1], 80).into(), "/");
+        for (plan, server_is_known) in [(here, true), (elsewhere, false)] {
+            let sampler = Sampler::around(&plan).unwrap();
+            let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+            drop(std::net::TcpStream::connect(listener.local_addr().unwrap()).unwrap());
+            let (series, processes) = sampler.finish();
+            assert!(series.network_change(Client, "Tcp.ActiveOpens") >= Some(1), "{series:?}");
+            let of_server = series.network_change(Server, "Tcp.ActiveOpens");
+            assert_eq!(of_server.is_some(), server_is_known);
+            assert_eq!((processes, series.at.len()), (None, 2));
+        }
+    }
+
+    #[test]
+    fn a_load_of_unknown_length_keeps_readings_of_its_whole_time() {
+        let mut readings = CounterReadings::open(None, &[("both", OWN_NETWORK.to_owned())]);
+        (0..5).for_each(|_| readings.read());
+        let at = readings.at.clone();
+        readings.thin();
+        assert_eq!(readings.at, [at[0], at[2], at[4]]);
+        assert!(readings.sources.iter().all(|source| source.texts.len() == 3));
+        readings.read();
+        assert_eq!(readings.finish().0.at.len(), 4);
     }
 
     #[test]
