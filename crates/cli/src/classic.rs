@@ -174,10 +174,11 @@ fn load(run: Run, with_footnotes: bool) -> ExitCode {
         Some(scenario) => control.acting(&**scenario),
         None => control,
     };
-    let record = match load::run(&plan, &control) {
+    let mut record = match load::run(&plan, &control) {
         Ok(record) => record,
         Err(error) => return failed(&error.to_string()),
     };
+    record.findings = doctor::examine_load(&record);
     let finished = Finished { record: &record, began, local_time: &local_time };
     let closing = match command::close(&mut **printer.borrow_mut(), &finished) {
         Ok(closing) => closing,

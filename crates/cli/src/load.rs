@@ -56,9 +56,13 @@ pub fn main(args: &Args) -> Result<Ended, Trouble> {
     }
     let stream = Stream::begin(&args.output)?;
     let began = SystemTime::now().duration_since(UNIX_EPOCH);
+    // Without a thread for it nothing is known of the machine, and checks that need it see nothing.
+    let sampler = lab::sampler::Sampler::around(&plan).ok();
     let (mut record, streamed) = streamed(&plan, args, interrupt, stream)?;
+    record.machine = sampler.map(|sampler| Box::new(sampler.finish().0));
     record.probes = oracle.probes;
     record.began_unix_ms = began.ok().map(|since| since.as_millis() as u64);
+    record.findings = doctor::examine_load(&record);
     write_outputs(&record, args)?;
     streamed?;
     ended(&record, args.checks.strict)
@@ -209,9 +213,9 @@ fn ended(record: &LoadRecord, strict: bool) -> Result<Ended, Trouble> {
     }
     if record.requests.ok > 0 {
         // The report has said it already, before any number.
-        return Ok(if record.silence_at_end().is_some() {
+        return Ok(if doctor::SILENT_AT_END.is_confirmed_in(&record.findings) {
             Ended::Failed
-        } else if record.rate_missed().is_some()
+        } else if doctor::RATE_NOT_REACHED.is_confirmed_in(&record.findings)
             || (strict && !record.generator_limits().is_empty())
         {
             Ended::Unbelievable

@@ -16,7 +16,8 @@ pub enum RecordFile {
     Load(Box<LoadRecord>),
 }
 
-/// Reads a run file, or the one in a folder. Its verdicts are computed anew from its visits.
+/// Reads a run file, or the one in a folder. Its verdicts and findings are computed anew from what was
+/// measured.
 pub fn read(path: &Path) -> Result<RecordFile, Trouble> {
     let file = if path.is_dir() { path.join("run.json") } else { path.to_owned() };
     let text = std::fs::read_to_string(&file).map_err(|error| {
@@ -34,7 +35,9 @@ pub fn read(path: &Path) -> Result<RecordFile, Trouble> {
             file.display()
         ))
     })?;
-    if let Ok(load) = LoadRecord::from_json(&text) {
+    if let Ok(mut load) = LoadRecord::from_json(&text) {
+        // Anew, as the verdicts of a run: an older file has none.
+        load.findings = doctor::examine_load(&load);
         return Ok(RecordFile::Load(Box::new(load)));
     }
     let mut run = RunRecord::from_json(&text).map_err(|error| no_run(&file, &error))?;

@@ -10,7 +10,7 @@ use crate::Evidence;
 
 /// Share of its CPU from which a generator counts as always busy. Above it a closed loop's queue is
 /// the generator's; what remains is the time in which all its connections wait at once.
-pub(crate) const BUSY_MIN: f64 = 0.85;
+pub(crate) use record::GENERATOR_BUSY as BUSY_MIN;
 
 /// How busy generator and server were, 0 to 1; `None` where no visit tells of both.
 pub(crate) fn medians(evidence: &Evidence, contender: usize) -> Option<(f64, f64)> {

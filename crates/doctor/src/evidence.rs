@@ -15,6 +15,11 @@ impl<'a> Evidence<'a> {
         Self { run }
     }
 
+    /// Whether it is a load that was no part of a run ([`crate::examine_load`]).
+    pub(crate) fn is_alone(self) -> bool {
+        self.run.plan.contenders.len() == 1 && self.run.plan.blocks.max == 1
+    }
+
     /// Index of every contender.
     pub(crate) fn contenders(self) -> std::ops::Range<usize> {
         0..self.run.plan.contenders.len()

@@ -42,7 +42,7 @@ mod simulated;
 mod testdata;
 
 pub use attribution::attribute;
-pub use checks::{CHECKS, Check, spares};
+pub use checks::{CHECKS, Check, RATE_NOT_REACHED, SILENT_AT_END, spares};
 pub use evidence::Evidence;
 pub use single::examine_load;
 
@@ -138,6 +138,12 @@ const ABOUT_PAIRS: &[&str] = &["common_ceiling"];
 impl Check {
     fn findings(&self, evidence: &Evidence) -> Vec<Finding> {
         (self.look)(evidence).into_iter().map(|seen| self.finding(seen)).collect()
+    }
+
+    /// Whether it is sure enough to count among these findings.
+    pub fn is_confirmed_in(&self, findings: &[Finding]) -> bool {
+        let is_it = |one: &&Finding| one.check == self.name;
+        findings.iter().filter(is_it).any(|one| one.certainty == Certainty::Confirmed)
     }
 
     fn finding(&self, seen: Observation) -> Finding {

@@ -7,9 +7,6 @@ use record::{
 };
 use units::{Bytes, Nanos, Share};
 
-/// What a load's only contender is called in the sentences of findings.
-pub(crate) const NAME: &str = "the server";
-
 /// The findings of every check in a load alone; the most severe first. What only a comparison can show is not
 /// looked for. Findings name no contender.
 pub fn examine_load(load: &LoadRecord) -> Vec<Finding> {
@@ -50,7 +47,7 @@ fn as_run(load: &LoadRecord) -> RunRecord {
 
 fn plan(load: &LoadRecord, length: Nanos) -> Plan {
     let asked = &load.plan;
-    let contender = Contender { name: NAME.to_owned(), ..Contender::default() };
+    let contender = Contender { name: Finding::SERVER.to_owned(), ..Contender::default() };
     let page = load.bytes.body.checked_div(load.requests.done).unwrap_or(0);
     let workload = Workload {
         target: asked.requests.first().map_or_else(String::new, |one| one.target.clone()),
@@ -91,6 +88,6 @@ mod tests {
             found.iter().map(|one| one.check.as_str()).collect::<Vec<_>>(),
             ["errors_as_speed"]
         );
-        assert!(found[0].contenders.is_empty() && found[0].evidence.starts_with(NAME));
+        assert!(found[0].contenders.is_empty() && found[0].evidence.starts_with(Finding::SERVER));
     }
 }

@@ -5,7 +5,7 @@
 use crate::load::LoadRecord;
 
 /// From this share of its time on the CPU a thread of the generator counts as always busy: what is
-/// left is less than the jitter of a scheduler tick. The doctor's check of a run has the same.
+/// left is less than the jitter of a scheduler tick.
 pub const GENERATOR_BUSY: f64 = 0.85;
 
 /// Length of a load below which being busy is no news: to make the first connections is work, and

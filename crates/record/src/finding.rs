@@ -108,6 +108,16 @@ impl Question {
 }
 
 impl Finding {
+    /// What the server of a load that was no part of a run is called in the sentences of its findings.
+    pub const SERVER: &str = "the server";
+
+    /// What was seen, without the name before it where that is [`Finding::SERVER`].
+    pub fn seen(&self) -> &str {
+        let rest =
+            self.evidence.strip_prefix(Self::SERVER).and_then(|rest| rest.strip_prefix(": "));
+        rest.unwrap_or(&self.evidence)
+    }
+
     /// The same finding in one cell; `anew` is the index there of a contender. `None`: it is not seen
     /// there.
     pub(crate) fn at(&self, cell: usize, anew: &dyn Fn(usize) -> Option<usize>) -> Option<Self> {

@@ -228,20 +228,6 @@ impl LoadRecord {
         self.open_loop.map_or(self.seconds, |open| open.seconds.max(self.seconds))
     }
 
-    /// How long no request had succeeded when the window ended, where that is too long for chance: a
-    /// server that dies or hangs fails few requests, since in a closed loop each connection has one
-    /// at a time and waits before it tries again. The share of failures hides it, the silence does
-    /// not.
-    pub fn silence_at_end(&self) -> Option<Nanos> {
-        let last = self.intervals.iter().rfind(|interval| interval.ok > 0)?;
-        let slowest = self.latencies.service.max().unwrap_or_default();
-        let silence = Nanos::from_secs_f64(self.seconds).saturating_sub(last.end());
-        // Replies that take long may be further apart than intervals are long.
-        let is_long = silence.as_secs_f64() > SILENT_MIN * self.seconds
-            && silence > last.length.max(slowest.saturating_add(slowest));
-        (is_long && self.requests.failed + self.requests.unanswered > 0).then_some(silence)
-    }
-
     /// As JSON, one object, ending in a newline.
     pub fn to_json(&self) -> String {
         crate::json::write(self)
@@ -315,9 +301,6 @@ pub struct TlsUse {
     #[serde(default)]
     pub failure: Option<String>,
 }
-
-/// Share of the window without a good reply at its end from which the server counts as gone.
-const SILENT_MIN: f64 = 0.05;
 
 /// Requests by what came of them.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]

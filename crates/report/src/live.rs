@@ -25,10 +25,10 @@ pub use model::{Live, progress_line};
 
 use crate::figures::{NONE, grouped, listed, percent, significant};
 use crate::load_tables::statuses;
-use crate::load_warnings::GENERATOR_BUSY;
 use crate::outcome_words::outcome_words;
 use crate::terminal::wrapped;
 use model::{Summary, clock};
+use record::GENERATOR_BUSY;
 
 /// How a frame is to look, and what lies over it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

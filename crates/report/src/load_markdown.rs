@@ -7,10 +7,10 @@ use record::{Judgement, LatencyMillis, LoadRecord};
 
 use crate::Options;
 use crate::figures::NONE;
+use crate::load_findings::found;
 use crate::load_shape::shape;
 use crate::load_tables::{by_request, distribution, replies};
 use crate::load_text::{FIGURES, LATENCY_REMARK, judgement, outcome_rows, phases, rate};
-use crate::load_warnings::warnings;
 use crate::markdown_table::{described, escaped};
 use crate::standing::span;
 use crate::table::{Column, Depth, Row, Table};
@@ -20,7 +20,13 @@ pub(crate) fn load_markdown(record: &LoadRecord, options: &Options) -> String {
     let mut page = format!("# joust load: {}\n\n", escaped(&record.plan.url));
     let judged: Vec<Judgement> = record.plan.goals.iter().map(|goal| goal.judge(record)).collect();
     let broken = judged.iter().filter(|judged| !judged.is_met()).map(judgement);
-    for alarm in warnings(record).into_iter().chain(broken) {
+    for one in found(record) {
+        let _ = write!(page, "> **{}**", escaped(&one.said));
+        let more = one.more.iter().map(|more| format!(". {more}"));
+        let more: String = more.chain([format!(". Remedy: {}", one.remedy)]).collect();
+        let _ = writeln!(page, "{}\n>", escaped(&more));
+    }
+    for alarm in broken {
         let _ = writeln!(page, "> **{}**\n>", escaped(&alarm));
     }
     let _ = writeln!(page, "> {}\n>", escaped(&rate(record)));
@@ -80,10 +86,13 @@ mod tests {
     #[test]
     fn a_load_as_markdown_has_its_warnings_first_and_every_table() {
         let mut load = testdata::load();
-        load.interrupted = true;
+        let seen = "the load was interrupted";
+        let severity = record::Severity::Note;
+        load.findings =
+            vec![crate::load_findings::finding_of_load("interrupted_load", severity, seen)];
         let page = load_markdown(&load, &Options::default());
         let at = |part: &str| page.find(part).unwrap_or_else(|| panic!("{part} is not in\n{page}"));
-        assert!(at("the load was interrupted") < at("requests/s over"));
+        assert!(at("the load was interrupted**. Remedy: mend it") < at("requests/s over"));
         let tables = ["## Requests", "## Latency", "## Distribution"];
         assert!(tables.windows(2).all(|pair| at(pair[0]) < at(pair[1])), "{page}");
         assert!(page.lines().filter(|line| line.starts_with('|')).all(|line| line.ends_with('|')));

@@ -1,14 +1,14 @@
 //! The terminal report of one load on one server. Owns its layout. What spoils the figures
-//! ([`crate::load_warnings`]) comes before any of them. Start reading at [`load_text`].
+//! ([`crate::load_findings`]) comes before any of them. Start reading at [`load_text`].
 
 use record::{Judgement, LatencyMillis, LoadRecord, OpenLoop, TlsUse};
 use units::Bytes;
 
 use crate::Options;
 use crate::figures::{NONE, counted, grouped, listed, optional, significant};
+use crate::load_findings::{self, is_rate_bound};
 use crate::load_shape::shape;
 use crate::load_tables::{by_request, distribution, merged_from, replies};
-use crate::load_warnings::{is_generator_limit, warnings};
 use crate::outcome_words::{failures, outcome_words};
 use crate::standing::span;
 use crate::terminal::{Lean, Page, Paint};
@@ -19,16 +19,13 @@ pub fn load_text(record: &LoadRecord, options: &Options) -> String {
     let mut page = Page::new(options);
     let url = plain(&record.plan.url);
     page.heading(&format!("joust load: {url}"), "");
-    let warnings = warnings(record);
-    for warning in &warnings {
-        page.paragraph(warning, Paint::Alarm);
-    }
+    let has_findings = load_findings::show(&mut page, record);
     let judged: Vec<Judgement> = record.plan.goals.iter().map(|goal| goal.judge(record)).collect();
     let (met, broken): (Vec<&Judgement>, _) = judged.iter().partition(|judged| judged.is_met());
     for judged in &broken {
         page.paragraph(&judgement(judged), Paint::Alarm);
     }
-    let is_clean = warnings.is_empty() && broken.is_empty();
+    let is_clean = !has_findings && broken.is_empty();
     page.paragraph(&rate(record), if is_clean { Paint::Good } else { Paint::Caution });
     for judged in &met {
         page.paragraph(&judgement(judged), Paint::Good);
@@ -59,14 +56,12 @@ pub(crate) fn judgement(judged: &Judgement) -> String {
 
 /// The rate with its total; in an open loop beside what was asked.
 pub(crate) fn rate(record: &LoadRecord) -> String {
-    let is_bound = is_generator_limit(record)
-        && (record.open_loop.is_none() || record.rate_missed().is_some());
     let asked = record.open_loop.map_or_else(String::new, |open| {
         format!(" of a target of {}", significant(open.asked_per_s))
     });
     format!(
         "{}{} requests/s{asked} over {} s: {} ok of {} started",
-        if is_bound { ">= " } else { "" },
+        if is_rate_bound(record) { ">= " } else { "" },
         significant(record.rate_per_s),
         significant(record.rate_seconds()),
         grouped(record.requests.ok),
@@ -281,6 +276,8 @@ fn tls(tls: &TlsUse) -> String {
 
 #[cfg(test)]
 mod tests {
+    use record::Severity;
+
     use super::*;
     use crate::testdata;
 
@@ -295,15 +292,23 @@ mod tests {
     #[test]
     fn failures_and_a_busy_generator_come_before_any_rate() {
         let mut load = testdata::load();
-        load.requests.failed = 3;
-        load.requests.done += 3;
-        load.errors.connect_refused = 3;
-        load.client.threads[0].cpu = load.client.threads[0].wall;
+        load.findings = vec![
+            crate::load_findings::finding_of_load(
+                "generator_limit",
+                Severity::Bound,
+                "its thread was busy",
+            ),
+            crate::load_findings::finding_of_load(
+                "errors_as_speed",
+                Severity::Void,
+                "3 of 9 were refused",
+            ),
+        ];
         let text = load_text(&load, &Options::default());
         let at = |part: &str| text.find(part).unwrap_or_else(|| panic!("{part} is not in\n{text}"));
-        assert!(at("3 requests failed") < at("requests/s over"));
-        assert!(at("the generator was the limit") < at(">= "));
-        assert!(at("connection refused") < at("requests/s over"));
+        assert!(at("3 of 9 were refused") < at("its thread was busy"));
+        assert!(at("its thread was busy") < at(">= ") && at("Remedy: mend it") < at(">= "));
+        assert!(at(">= ") < at("requests/s over"));
     }
 
     #[test]
@@ -318,8 +323,11 @@ mod tests {
         let none = LatencyMillis::default();
         (load.connect_ms, load.first_byte_ms) = (none, none);
         (load.service_ms, load.response_ms) = (none, none);
+        let seen = "7 of 7 requests failed (100 %): 7 refused; no request succeeded";
+        load.findings = vec![crate::load_findings::finding_of_load("errors", Severity::Void, seen)];
         let text = load_text(&load, &Options { width: 80, ..Options::default() });
-        assert!(text.lines().nth(1).unwrap().contains("no request succeeded"), "{text}");
+        let before: String = text.split("requests/s").next().unwrap_or_default().to_owned();
+        assert!(before.contains("no request"), "{text}");
         assert!(!text.contains("NaN") && !text.contains("inf"), "{text}");
         assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
     }
@@ -405,11 +413,12 @@ mod tests {
     }
 
     #[test]
-    fn what_the_generator_could_not_do_is_said_first() {
-        let text = load_text(&full(), &Options { width: 200, ..Options::default() });
-        let at = |part: &str| text.find(part).unwrap_or_else(|| panic!("{part} is not in\n{text}"));
-        let first = "the generator was the limit: 7 requests found no local port";
-        assert!(at(first) < at("target rate not reached"), "{text}");
+    fn what_spoils_the_figures_stands_in_the_first_line() {
+        let mut load = full();
+        let seen = "7 requests found no local port";
+        load.findings = vec![crate::load_findings::finding_of_load("ports", Severity::Void, seen)];
+        let text = load_text(&load, &Options { width: 200, ..Options::default() });
+        let first = "ports (spoils the figures): 7 requests found no local port";
         assert!(text.lines().nth(1).unwrap().contains(first), "{text}");
     }
 }

@@ -4,7 +4,7 @@
 use record::LoadRecord;
 
 use super::figures::{Figures, Row};
-use crate::command::notes::{answers, generator_limit};
+use crate::command::notes::{answers, found};
 
 /// Medians below this many microseconds say little in whole milliseconds.
 const COARSE: u64 = 10_000;
@@ -47,7 +47,7 @@ pub(super) fn footnotes(figures: &Figures, record: &LoadRecord) -> Vec<String> {
         ));
     }
     notes.extend(milliseconds(figures));
-    notes.extend(generator_limit(record));
+    notes.extend(found(record));
     notes
 }
 

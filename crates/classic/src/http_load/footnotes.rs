@@ -6,7 +6,7 @@ use record::LoadRecord;
 use super::figures::Figures;
 use super::flags::Start;
 use super::plan::{SLOTS, Subject};
-use crate::command::notes::generator_limit;
+use crate::command::notes::found;
 
 /// Floats hold whole numbers exactly up to here.
 const EXACT_MAX: u64 = 999_999;
@@ -110,6 +110,6 @@ fn omissions(subject: &Subject, figures: &Figures, record: &LoadRecord) -> Vec<S
                 .to_owned(),
         );
     }
-    notes.extend(generator_limit(record));
+    notes.extend(found(record));
     notes
 }

@@ -7,7 +7,7 @@ use super::figures::UserTotals;
 use super::settings::Settings;
 use super::style::Style;
 use super::urls::{Scheme, Url};
-use crate::command::notes::{answers, generator_limit};
+use crate::command::notes::{answers, found};
 
 /// What is known before the load.
 pub(super) fn before(settings: &Settings, urls: &[Url]) -> Vec<String> {
@@ -73,7 +73,7 @@ pub(super) fn after(settings: &Settings, tally: &UserTotals, record: &LoadRecord
         ));
     }
     notes.extend(times(settings, record));
-    notes.extend(generator_limit(record));
+    notes.extend(found(record));
     notes
 }
 

@@ -6,7 +6,7 @@ use units::Nanos;
 
 use super::flags::Flags;
 use super::workers::Counts;
-use crate::command::notes::generator_limit;
+use crate::command::notes::found;
 
 /// Share of the time for which a thread that is done early is worth a word.
 const IDLE_MIN: f64 = 0.05;
@@ -107,6 +107,6 @@ fn common(counts: &Counts, record: &LoadRecord) -> Vec<String> {
     if counts.unsaid > 0 {
         notes.push(format!("{} more error lines were left out", counts.unsaid));
     }
-    notes.extend(generator_limit(record));
+    notes.extend(found(record));
     notes
 }

@@ -7,7 +7,7 @@ use units::Nanos;
 use super::figures::Figures;
 use super::flags::Flags;
 use super::units::{format_micros, format_seconds};
-use crate::command::notes::generator_limit;
+use crate::command::notes::found;
 
 /// What one may not expect, known before the load.
 pub(super) fn before(flags: &Flags) -> Vec<String> {
@@ -44,7 +44,7 @@ pub(super) fn footnotes(flags: &Flags, figures: &Figures, record: &LoadRecord) -
             replies(bad)
         ));
     }
-    notes.extend(generator_limit(record));
+    notes.extend(found(record));
     notes
 }
 

@@ -29,6 +29,7 @@ pub fn main(args: &Args) -> Result<Ended, Trouble> {
     if !args.checks.slo.is_empty() {
         record.plan.goals.clone_from(&args.checks.slo);
     }
+    record.findings = doctor::examine_load(&record);
     write_outputs(&record, args)?;
     ended(&record, args.checks.strict)
 }
@@ -48,6 +49,6 @@ fn read(file: &Path) -> Result<MergeInput, Trouble> {
             "{name}: {error}"
         ))
     })?;
-    let findings = report::warnings(&record);
+    let findings = doctor::examine_load(&record).iter().map(|one| one.seen().to_owned()).collect();
     Ok(MergeInput { name, record, findings })
 }

@@ -159,8 +159,8 @@ fn where_nobody_follows_redirects_the_report_says_so() {
     let output = output(&["load", &url, "-n", "30", "-c", "1", "--verify", "none"]);
     assert!(output.status.success());
     let text = crate::docs::spaced(&stdout(&output));
-    let line = "30 replies were redirects (302 to /login); --follow 5 follows them";
-    assert!(text.contains(line), "{text}");
+    let line = "30 of 30 replies were redirects (302 to /login)";
+    assert!(text.contains(line) && text.contains("(--follow 5)"), "{text}");
     assert!(!text.split("requests/s over").nth(1).unwrap().contains("hidden"), "{text}");
     let followed = crate::output(&["load", &url, "-n", "30", "-c", "1", "--follow", "5"]);
     let text = crate::docs::spaced(&stdout(&followed));

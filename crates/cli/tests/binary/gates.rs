@@ -179,7 +179,7 @@ fn strict_ends_with_4_exactly_where_the_record_says_that_the_generator_was_the_l
     for connections in ["1", "50"] {
         let args = ["-c", connections, "-d", "300ms", "--strict"];
         let output = output(&[&["load", &server.url], &args[..]].concat());
-        let is_limit = stdout(&output).contains("the generator was the limit");
+        let is_limit = stdout(&output).contains("generator_limit (");
         let expected = if is_limit { 4 } else { 0 };
         assert_eq!(output.status.code(), Some(expected), "{}", stdout(&output));
     }

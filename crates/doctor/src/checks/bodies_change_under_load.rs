@@ -23,7 +23,8 @@ pub(crate) const ITEM: Check = Check {
              alone (`curl -s URL | sha256sum`). If the page is meant to change, write verify = \"off\" in \
              [workload]",
     detection: "The generator hashes a sample of the bodies of each visit and compares them with the body \
-             that the same contender sent before the load. One that differs confirms it",
+             that the same contender sent before the load. One that differs confirms it; bodies that were not \
+             hashed count as good",
     example: "`joust serve --fixed 3361 --fault body=zeros,after:3000`: status and length stay right, the \
              contents are zeros",
     source: "RFC 9110, section 15.3.1",
@@ -48,7 +49,7 @@ fn look_at(evidence: &Evidence, contender: usize) -> Option<Observation> {
         evidence.name(contender),
         words::grouped(sum(|bodies| bodies.differ)),
         words::grouped(sum(|bodies| bodies.verified)),
-        place(visit, first),
+        place(evidence, visit, first),
     );
     Some(Observation {
         share: Some(
@@ -68,13 +69,17 @@ fn each(visit: &Visit) -> impl Iterator<Item = (&Visit, &BodiesVerified)> {
 }
 
 /// Where a body that differs was seen, and what it was.
-fn place(visit: &Visit, first: &WrongBody) -> String {
+fn place(evidence: &Evidence, visit: &Visit, first: &WrongBody) -> String {
+    let block = match evidence.is_alone() {
+        true => String::new(),
+        false => format!(" of block {}", visit.block + 1),
+    };
     let digits = |sha256: &str| sha256.get(..DIGITS).unwrap_or(sha256).to_owned();
     format!(
-        "{} into the load of block {}, after {}: SHA-256 {} instead of {}",
+        "{} into the load{block}, after {} ({}): SHA-256 {} instead of {}",
         first.at,
-        visit.block + 1,
         words::count(first.replies_before, "request"),
+        first.request,
         digits(&first.got),
         digits(&first.expected),
     )
@@ -128,7 +133,7 @@ mod tests {
         assert_eq!(
             seen[0].evidence,
             "b: 140 of 3,200 verified bodies differ from the one before the load; the first 130ms \
-             into the load of block 6, after 3,012 requests: SHA-256 000000000000 instead of \
+             into the load of block 6, after 3,012 requests (GET /index.html): SHA-256 000000000000 instead of \
              abababababab"
         );
     }

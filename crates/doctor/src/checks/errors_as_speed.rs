@@ -10,7 +10,7 @@
 //! wrong length or no HTTP at all is the server's own answer and not bad luck on the way, so a
 //! single one is enough.
 
-use record::{Certainty, ErrorCounts, Outcome, Question, Severity};
+use record::{Certainty, ErrorCounts, LoadRecord, Outcome, Question, Severity};
 
 use super::Check;
 use crate::{Evidence, Observation, words};
@@ -57,19 +57,25 @@ fn look_at(evidence: &Evidence, contender: usize) -> Option<Observation> {
     errors.wrong_body = 0;
     let (failed, all) = (errors.total(), ok + errors.total());
     let said = errors.unexpected_status + errors.wrong_length + errors.protocol;
-    if said == 0 && !above_limit(failed, all) {
+    let is_nothing_good = ok == 0 && failed > 0;
+    if said == 0 && !above_limit(failed, all) && !is_nothing_good {
         return None;
     }
     let kinds = errors.each().filter(|(_, count)| *count > 0);
     let kinds: Vec<String> =
         kinds.map(|(kind, n)| format!("{} {}", words::grouped(n), name(kind))).collect();
+    let after = match is_nothing_good {
+        true => "; no request succeeded, so there is nothing to measure",
+        false => "; a tool that counts every reply would count them as throughput",
+    };
     let evidence = format!(
-        "{}: {} of {} failed ({}): {}; a tool that counts every reply would count them as throughput",
+        "{}: {} of {} failed ({}): {}{}{after}",
         evidence.name(contender),
         words::grouped(failed),
         words::count(all, "request"),
         words::percent(failed as f64 / all as f64),
         words::list(&kinds),
+        reason(evidence, contender, &errors).map_or(String::new(), |why| format!(" ({why})")),
     );
     Some(Observation {
         share: Some(failed as f64 / all as f64),
@@ -77,6 +83,30 @@ fn look_at(evidence: &Evidence, contender: usize) -> Option<Observation> {
         contenders: vec![contender],
         evidence,
     })
+}
+
+/// Why the first connection failed that failed by TLS or the proxy: the counts say only how often.
+fn reason(evidence: &Evidence, contender: usize, errors: &ErrorCounts) -> Option<String> {
+    let loads = || evidence.loads(contender).map(|(_, load)| load);
+    let tls = || {
+        let why = loads().find_map(|load| load.tls.as_ref()?.failure.as_ref())?;
+        Some(format!("TLS failed first because {why}"))
+    };
+    let proxy = || {
+        let of = |load: &'_ LoadRecord| {
+            Some(format!(
+                "the proxy {} {}",
+                load.plan.proxy.as_ref()?.host,
+                load.proxy_failure.as_ref()?
+            ))
+        };
+        loads().find_map(of)
+    };
+    match (errors.tls > 0, errors.proxy > 0) {
+        (true, _) => tls(),
+        (false, true) => proxy(),
+        (false, false) => None,
+    }
 }
 
 /// Whether more failed than the limit allows, chance aside. Twice the root of a Poisson count is about
@@ -197,5 +227,43 @@ mod tests {
         let seen = look(&Evidence::of(&run));
         assert_eq!(seen.len(), 2);
         assert!(seen[0].evidence.contains("(100 %)"), "{}", seen[0].evidence);
+        assert!(seen[0].evidence.contains("no request succeeded"), "{}", seen[0].evidence);
+    }
+
+    #[test]
+    fn a_single_request_that_failed_is_all_there_is() {
+        let mut run = testdata::run(&["a"], 1);
+        let load = run.visits[0].load.as_mut().unwrap();
+        load.intervals.iter_mut().for_each(|interval| interval.ok = 0);
+        load.intervals[3].errors.connect_refused = 1;
+        assert_eq!(look(&Evidence::of(&run)).len(), 1);
+    }
+
+    #[test]
+    fn why_tls_or_the_proxy_failed_is_told() {
+        let mut run = planted(ErrorCounts { tls: 40, proxy: 40, ..Default::default() });
+        let proxy = record::Proxy {
+            addr: ([127, 0, 0, 1], 3128).into(),
+            host: "proxy.example:3128".to_owned(),
+            authorization: None,
+        };
+        let load = run.visits.iter_mut().rfind(|visit| visit.contender == 1).unwrap();
+        let load = load.load.as_mut().unwrap();
+        load.plan.proxy = Some(proxy);
+        load.proxy_failure = Some("refused CONNECT".to_owned());
+        let said = look(&Evidence::of(&run))[0].evidence.clone();
+        assert!(!said.contains("because"), "nothing is known of TLS: {said}");
+        let load = run.visits.iter_mut().rfind(|visit| visit.contender == 1).unwrap();
+        let load = load.load.as_mut().unwrap();
+        let failure = Some("the server's certificate expired 3 days ago".to_owned());
+        load.tls = Some(record::TlsUse { failure, ..Default::default() });
+        let said = look(&Evidence::of(&run))[0].evidence.clone();
+        assert!(said.contains("certificate expired 3 days ago"), "{said}");
+        for interval in run.visits.iter_mut().flat_map(|v| &mut v.load.as_mut().unwrap().intervals)
+        {
+            interval.errors.tls = 0;
+        }
+        let said = look(&Evidence::of(&run))[0].evidence.clone();
+        assert!(said.contains("(the proxy proxy.example:3128 refused CONNECT)"), "{said}");
     }
 }

@@ -14,7 +14,7 @@
 //! Both are medians over visits. Where both must share their CPUs, a request's cost is the sum, and
 //! each contender's rate is a bound as soon as those CPUs are busy.
 
-use record::{Certainty, Limit, Question, Severity};
+use record::{Certainty, GeneratorLimit, Limit, Question, Severity};
 
 use super::Check;
 use crate::busy::{BUSY_MIN, medians};
@@ -29,10 +29,11 @@ pub(crate) const ITEM: Check = Check {
     title: "the load generator was the limit, not the server",
     meaning: "the server could have done more, so its rate is a lower bound, and latency under this \
               load includes the generator's own queue",
-    remedy: "give the generator more CPUs than the server ([workload] threads, on a larger machine), \
+    remedy: "give the generator more CPUs than the server ([workload] threads, -t, on a larger machine), \
              or compare server CPU time per request, which does not depend on it",
     detection: "CPU time over wall time of the generator's busiest CPU and of the server's, medians over \
-             visits. It is confirmed where the generator is at 85 % or more and busier than the server",
+             visits. It is confirmed where the generator is at 85 % or more and busier than the server. Where \
+             nothing is known of the server, 85 % alone confirms it",
     example: "`joust load -t 1 -c 100` against a server with many cores",
     source: "Jain, The Art of Computer Systems Performance Analysis, chapter 33 (utilisation law)",
     needs: &[],
@@ -46,7 +47,45 @@ fn look(evidence: &Evidence) -> Vec<Observation> {
         return found;
     }
     let judge = if evidence.run.layout.shared { shared } else { apart };
-    evidence.contenders().filter_map(|contender| judge(evidence, contender)).collect()
+    let look = |contender| judge(evidence, contender).or_else(|| by_itself(evidence, contender));
+    evidence.contenders().filter_map(look).collect()
+}
+
+/// Nobody knows how busy the server was (it runs elsewhere, or the load was no part of a run): the generator
+/// is judged by what it knows of itself, as in a search for a rate. What else can bound it has checks of
+/// its own (`late_sends`, `local_ports_exhausted`, `file_descriptors_exhausted`).
+fn by_itself(evidence: &Evidence, contender: usize) -> Option<Observation> {
+    let loads = || {
+        let unknown = evidence.loads(contender).filter(|(visit, _)| visit.server.is_none());
+        unknown.map(|(_, load)| load)
+    };
+    let is_busy = |limit| matches!(limit, GeneratorLimit::Busy { .. });
+    let limited = || loads().filter(|load| load.generator_limits().into_iter().any(is_busy));
+    let (n_limited, n_all) = (limited().count(), loads().count());
+    if 2 * n_limited <= n_all {
+        return None;
+    }
+    let load = limited().max_by(|a, b| a.client.busiest().total_cmp(&b.client.busiest()))?;
+    let so = match (load.open_loop, load.rate_missed()) {
+        (None, _) => "the rate is a lower bound",
+        (Some(_), Some(_)) => "the server got no more requests than that",
+        (Some(_), None) => "latencies include the generator's own delay",
+    };
+    let visits = match n_all {
+        1 => String::new(),
+        n => format!(" in {n_limited} of {}", words::count(n as u64, "visit")),
+    };
+    let evidence = format!(
+        "{}: the generator's busiest thread used {} of its CPU{visits}, so {so}",
+        evidence.name(contender),
+        words::percent(load.client.busiest()),
+    );
+    Some(Observation {
+        certainty: Certainty::Confirmed,
+        contenders: vec![contender],
+        evidence,
+        ..Observation::default()
+    })
 }
 
 /// A search records its limit; most of a contender's searches must have ended at the generator.
@@ -198,7 +237,43 @@ mod tests {
         testdata::limit(&mut run, 0, 0.97, 0.4);
         for visit in &mut run.visits {
             visit.server = None;
+            visit.load.as_mut().unwrap().client.threads.clear();
         }
         assert_eq!(look(&Evidence::of(&run)), []);
+    }
+
+    #[test]
+    fn beside_a_server_of_which_nothing_is_known_the_generator_is_judged_by_itself() {
+        let mut run = testdata::run(&["a", "b"], 8);
+        testdata::limit(&mut run, 0, 0.97, 0.4);
+        run.visits.iter_mut().for_each(|visit| visit.server = None);
+        let seen = look(&Evidence::of(&run));
+        assert_eq!((seen.len(), seen[0].contenders.as_slice()), (1, &[0][..]));
+        let text = "a: the generator's busiest thread used 97 % of its CPU in 8 of 8 visits, so the rate is a \
+                    lower bound";
+        assert_eq!(seen[0].evidence, text);
+        let half = run.visits.iter_mut().filter(|visit| visit.contender == 0).take(4);
+        half.for_each(|visit| visit.load.as_mut().unwrap().client.threads.clear());
+        assert_eq!(look(&Evidence::of(&run)), [], "half of them are not most");
+    }
+
+    #[test]
+    fn a_load_alone_says_what_a_busy_generator_spoils() {
+        let said = |open_loop| {
+            let mut load = testdata::load();
+            let wall = units::Nanos::from_secs(1);
+            load.client.threads = vec![ThreadUse { cpu: wall, wall, pinned_to: None }];
+            load.open_loop = open_loop;
+            let found = crate::examine_load(&load);
+            let found = found.iter().find(|one| one.check == ITEM.name).unwrap();
+            found.evidence.clone()
+        };
+        let text = "the server: the generator's busiest thread used 100 % of its CPU, so the rate is a lower \
+                    bound";
+        assert_eq!(said(None), text);
+        let open = record::OpenLoop { due: 45_000, ..Default::default() };
+        assert!(said(Some(open)).ends_with("the generator's own delay"));
+        let missed = record::OpenLoop { due: 90_000, left: 45_000, ..Default::default() };
+        assert!(said(Some(missed)).ends_with("the server got no more requests than that"));
     }
 }

@@ -69,6 +69,8 @@ struct Closing {
     contender: usize,
     /// Requests after which it closes a connection.
     limit: u64,
+    /// Whether what was asked for may be why.
+    is_by_plan: bool,
     said: String,
 }
 
@@ -84,7 +86,11 @@ fn look(evidence: &Evidence) -> Vec<Observation> {
     }
     let seen = |alike: Vec<Closing>| Observation {
         share: None,
-        certainty: Certainty::Confirmed,
+        // Where the plan itself may be why, the number of connections is a pattern alone.
+        certainty: match alike.iter().any(|one| one.is_by_plan) {
+            true => Certainty::Suspected,
+            false => Certainty::Confirmed,
+        },
         contenders: alike.iter().map(|one| one.contender).collect(),
         evidence: alike.into_iter().map(|one| one.said).collect::<Vec<_>>().join(". "),
     };
@@ -93,10 +99,15 @@ fn look(evidence: &Evidence) -> Vec<Observation> {
 
 fn look_at(evidence: &Evidence, contender: usize) -> Option<Closing> {
     let (mut asked, mut made, mut requests) = (0, 0, 0);
-    for (_, load) in evidence.loads(contender) {
+    let (mut origins, mut has_followed) = (1, false);
+    // In a merged load the parts may have used their connections one after the other.
+    for (_, load) in evidence.loads(contender).filter(|(_, load)| load.parts.is_empty()) {
         asked += u64::from(load.connections);
-        made += load.connects;
+        // One that was lost with its request is counted among the failures.
+        made += load.connects.saturating_sub(load.requests.failed);
         requests += load.requests.done;
+        origins = origins.max(load.plan.origins.len());
+        has_followed |= load.redirects.followed > 0 || load.plan.expect_continue;
     }
     let again = made.saturating_sub(asked);
     let few = made as f64 <= CONNECTS_MAX * asked as f64;
@@ -112,14 +123,18 @@ fn look_at(evidence: &Evidence, contender: usize) -> Option<Closing> {
     };
     let ends = ends.map_or(String::new(), |ends| ends.to_string());
     let way_out = lifted_by(evidence, contender).map_or(String::new(), |how| format!("; {how}"));
+    let why = match (origins, has_followed) {
+        (2.., _) => format!("connections changed between {origins} origins"),
+        (_, true) => "redirects or `Expect` may have ended them".to_owned(),
+        _ => format!("the server closes each connection after {after}{ends}{way_out}"),
+    };
     let said = format!(
-        "{}: {} for {} that should have been kept: the server closes each connection after \
-         {after}{ends}{way_out}",
+        "{}: {} for {} that should have been kept: {why}",
         evidence.name(contender),
         words::count(made, "connection"),
         words::grouped(asked),
     );
-    Some(Closing { contender, limit, said })
+    Some(Closing { contender, limit, is_by_plan: origins > 1 || has_followed, said })
 }
 
 /// The number of replies that nearly all connections had which the server ended.
@@ -330,6 +345,41 @@ mod tests {
             load.connects = 128;
         }
         assert_eq!(look(&Evidence::of(&run)), []);
+    }
+
+    #[test]
+    fn where_the_plan_may_be_why_it_is_suspected_and_merged_loads_are_left_out() {
+        let mut run = limited_to(1);
+        for load in run.visits.iter_mut().filter_map(|visit| visit.load.as_mut()) {
+            let other = load.plan.origin().clone();
+            load.plan.origins.push(other);
+        }
+        let seen = look(&Evidence::of(&run));
+        assert_eq!(seen[0].certainty, Certainty::Suspected);
+        assert!(seen[0].evidence.ends_with("changed between 2 origins"), "{seen:?}");
+        let mut load = testdata::load();
+        load.connects = load.requests.done;
+        let is_seen = |load: &record::LoadRecord| {
+            crate::examine_load(load).iter().any(|one| one.check == ITEM.name)
+        };
+        assert!(is_seen(&load));
+        load.requests.failed = load.requests.done;
+        assert!(!is_seen(&load), "each was lost with its request");
+        load.requests.failed = 0;
+        load.parts = vec![record::LoadPart {
+            name: "a.json".to_owned(),
+            began_unix_ms: Some(7),
+            start: units::Nanos::ZERO,
+            seconds: 1.0,
+            started: 200,
+            ok: 200,
+            rate_per_s: 200.0,
+            findings: Vec::new(),
+        }];
+        assert!(
+            !is_seen(&load),
+            "two loads of two and three connections, each of which kept its own"
+        );
     }
 
     #[test]

@@ -3,6 +3,7 @@
 //! [`Check`].
 
 mod accept_queue_overflow;
+mod bare_line_feeds;
 mod bodies_change_under_load;
 mod bursts_of_replies;
 mod coarse_clock;
@@ -19,10 +20,12 @@ mod different_work;
 mod disturbed_machine;
 mod drift;
 mod errors_as_speed;
+mod fewer_connections;
 mod fewer_slots_than_connections;
 mod file_descriptors_exhausted;
 mod fixed_delay_dominates;
 mod generator_limit;
+mod interrupted_load;
 mod keep_alive_not_honoured;
 mod late_sends;
 mod link_ceiling;
@@ -35,9 +38,12 @@ mod noise_floor;
 mod order_effects;
 mod packet_loss;
 mod process_churn;
+mod rate_not_reached;
+mod redirects_as_answers;
 mod request_retransmitted;
 mod seen_otherwise;
 mod shared_cpus;
+mod silent_at_end;
 mod softirq_on_one_cpu;
 mod stalls_of_a_fixed_time;
 mod stop_the_world_pauses;
@@ -60,12 +66,16 @@ mod wrong_reference;
 
 use record::{Finding, Question, Severity};
 
+pub use rate_not_reached::ITEM as RATE_NOT_REACHED;
+pub use silent_at_end::ITEM as SILENT_AT_END;
+
 use crate::counters::CounterSource;
 use crate::{Evidence, Observation};
 
 /// Every check, by name.
 pub const CHECKS: &[&Check] = &[
     &accept_queue_overflow::ITEM,
+    &bare_line_feeds::ITEM,
     &bodies_change_under_load::ITEM,
     &bursts_of_replies::ITEM,
     &coarse_clock::ITEM,
@@ -82,10 +92,12 @@ pub const CHECKS: &[&Check] = &[
     &disturbed_machine::ITEM,
     &drift::ITEM,
     &errors_as_speed::ITEM,
+    &fewer_connections::ITEM,
     &fewer_slots_than_connections::ITEM,
     &file_descriptors_exhausted::ITEM,
     &fixed_delay_dominates::ITEM,
     &generator_limit::ITEM,
+    &interrupted_load::ITEM,
     &keep_alive_not_honoured::ITEM,
     &late_sends::ITEM,
     &link_ceiling::ITEM,
@@ -98,9 +110,12 @@ pub const CHECKS: &[&Check] = &[
     &order_effects::ITEM,
     &packet_loss::ITEM,
     &process_churn::ITEM,
+    &rate_not_reached::ITEM,
+    &redirects_as_answers::ITEM,
     &request_retransmitted::ITEM,
     &seen_otherwise::ITEM,
     &shared_cpus::ITEM,
+    &silent_at_end::ITEM,
     &softirq_on_one_cpu::ITEM,
     &stalls_of_a_fixed_time::ITEM,
     &stop_the_world_pauses::ITEM,
