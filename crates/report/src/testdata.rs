@@ -479,6 +479,7 @@ fn analysis() -> Analysis {
     let part = CauseShare { difference_ms: 0.4, ln: 0.34, interval: Some(band) };
     let coefficient = |value| Coefficient { value, interval: Some(band) };
     Analysis {
+        attributions: Vec::new(),
         rankings: vec![Ranking {
             cell: 1,
             metric: METRICS[0],
