@@ -162,7 +162,7 @@ impl<'a> Judge<'a> {
             a,
             b,
             paired: table.paired(a, b),
-            withheld: self.withheld(metric, a, b),
+            withheld: self.withheld(metric, (a, b), table.paired(a, b).as_ref()),
         };
         self.plan.pairs(self.cell).into_iter().map(case)
     }
@@ -192,9 +192,18 @@ impl<'a> Judge<'a> {
     }
 
     /// Why nothing may be said of the pair, if so.
-    fn withheld(&self, metric: Metric, a: usize, b: usize) -> Option<String> {
-        let is_void =
-            |finding: &&&Finding| finding.acts(Severity::Void) && finding.touches_pair(a, b);
+    fn withheld(
+        &self,
+        metric: Metric,
+        (a, b): (usize, usize),
+        paired: Option<&Paired>,
+    ) -> Option<String> {
+        // An artifact may be too small to have made a large difference.
+        let is_spared =
+            |finding: &Finding| paired.is_some_and(|of| doctor::spares(finding, of.centre_ln));
+        let is_void = |finding: &&&Finding| {
+            finding.acts(Severity::Void) && finding.touches_pair(a, b) && !is_spared(finding)
+        };
         if let Some(finding) = self.findings.iter().find(is_void) {
             return Some(self.short(finding, a, b));
         }

@@ -1,9 +1,10 @@
 //! What is said beside the verdicts comes back from a file, fits the plan, and follows its cell.
 
 use joust_record::{
-    Analysis, Band, CauseShare, Cell, Coefficient, Contender, ContenderFacts, CpuLayout, Ending,
-    Estimate, Explanation, Facts, Metric, Modes, NoiseFloor, NoiseSource, OutlyingVisit, Plan,
-    RankedContender, Ranking, RunRecord, Scalability, Shift, ShiftPoint, StallMode, Workload,
+    Analysis, Attributed, AttributedPart, Attribution, Band, Cause, CauseShare, Cell, Coefficient,
+    Contender, ContenderFacts, CpuLayout, Ending, Estimate, Explanation, Facts, Metric, Modes,
+    NoiseFloor, NoiseSource, OutlyingVisit, Plan, RankedContender, Ranking, RunRecord, Scalability,
+    Shift, ShiftPoint, StallMode, Workload,
 };
 use units::{Nanos, Share};
 
@@ -19,6 +20,19 @@ fn ranking(cell: usize, contenders: &[usize]) -> Ranking {
     let places = contenders.iter().map(place).collect();
     let metric = Metric::Throughput;
     Ranking { cell, metric, blocks: 8, places, overlapping: false, unranked: Vec::new() }
+}
+
+fn attribution(cell: usize, a: usize, b: usize) -> Attribution {
+    let part = AttributedPart {
+        cause: Cause::ServiceTime,
+        a_ms: 1.0,
+        b_ms: 2.0,
+        ln: 0.7,
+        share: 1.0,
+        interval: Some(BAND),
+    };
+    let of = Attributed::Throughput;
+    Attribution { cell, a, b, blocks: 8, of, ln: 0.7, parts: vec![part] }
 }
 
 fn explanation(cell: usize, a: usize, b: usize) -> Explanation {
@@ -89,6 +103,7 @@ fn run() -> RunRecord {
             rankings: vec![ranking(0, &[2, 0, 1]), ranking(1, &[2, 1])],
             shifts: vec![Shift { cell: 1, a: 1, b: 2, blocks: 8, points: vec![point] }],
             explanations: vec![explanation(0, 0, 1), explanation(1, 1, 2)],
+            attributions: vec![attribution(0, 0, 1), attribution(1, 1, 2)],
             scalability: vec![Scalability {
                 contender: 2,
                 cells: vec![0, 1],
@@ -118,7 +133,7 @@ fn it_comes_back_from_a_file() {
 #[test]
 fn a_contender_or_cell_that_is_not_there_is_refused() {
     type Change = fn(&mut Analysis);
-    let cases: [Change; 10] = [
+    let cases: [Change; 12] = [
         |said| said.outliers[0].cell = 2,
         |said| said.outliers[1].contender = 3,
         |said| said.rankings[0].places[1].contender = 3,
@@ -126,6 +141,8 @@ fn a_contender_or_cell_that_is_not_there_is_refused() {
         |said| said.rankings[1].cell = 2,
         |said| said.shifts[0].b = 3,
         |said| said.explanations[1].cell = 2,
+        |said| said.attributions[1].cell = 2,
+        |said| said.attributions[0].a = 3,
         |said| said.scalability[0].cells.push(2),
         |said| said.scalability[0].contender = 3,
         |said| {
@@ -157,6 +174,7 @@ fn a_cell_alone_has_what_was_said_of_it_with_its_own_indices() {
     assert_eq!(alone.rankings, [ranking(0, &[1, 0])]);
     assert_eq!((alone.shifts[0].cell, alone.shifts[0].a, alone.shifts[0].b), (0, 0, 1));
     assert_eq!(alone.explanations, [explanation(0, 0, 1)]);
+    assert_eq!(alone.attributions, [attribution(0, 0, 1)]);
     assert!(alone.scalability.is_empty(), "growth is over several cells");
     assert!(matches!(alone.noise_floors[0].source, NoiseSource::Copies { a: 0, b: 1, .. }));
     assert_eq!((alone.noise_floors.len(), alone.noise_floors[0].cell), (1, 0));

@@ -3,8 +3,8 @@
 //! or [`OF_RUN`]: every output lays it out. Must not know layout. Start reading at [`of_cell`].
 
 use record::{
-    Coefficient, Explanation, Finding, NoiseFloor, NoiseSource, OutlyingVisit, RunRecord,
-    Scalability, Severity, Shift, ToolRun, Visit,
+    Attributed, AttributedPart, Attribution, Coefficient, Explanation, Finding, NoiseFloor,
+    NoiseSource, OutlyingVisit, RunRecord, Scalability, Severity, Shift, ToolRun, Visit,
 };
 
 use crate::cells::CellView;
@@ -18,6 +18,10 @@ use crate::{contenders, memory_account, pairs, published};
 const BEST_BLOCKS_MIN: u32 = stats::BLOCKS_FOR_INTERVAL as u32;
 /// Pairs whose tails are shown.
 const PAIRS_MAX: usize = 12;
+/// Pairs whose causes stand beside the answer; more of them are a detail.
+const ANSWERED_MAX: usize = 3;
+/// Smallest share of a cause that is shown: half of a percent, which would read as 0 %.
+const ATTRIBUTED_MIN: f64 = 0.005;
 /// Outlying visits that are shown, those furthest off.
 const OUTLIERS_MAX: usize = 12;
 /// Quantiles of the shift function that are shown.
@@ -31,6 +35,7 @@ static BESIDE: &[fn(&CellView) -> Table] = &[
     groups,
     outliers,
     tails,
+    why_they_differ,
     explained,
     noise,
     memory_account::table,
@@ -234,6 +239,52 @@ fn tails(CellView { run, .. }: &CellView) -> Table {
             .collect(),
         rows: run.analysis.shifts.iter().take(PAIRS_MAX).map(row).collect(),
         depth: Depth::Detail,
+    }
+}
+
+/// A row for each cause of each pair, the largest share first.
+fn why_they_differ(CellView { run, .. }: &CellView) -> Table {
+    let rows = |one: &Attribution| {
+        let is_shown = |part: &&AttributedPart| part.share.abs() >= ATTRIBUTED_MIN;
+        let mut parts: Vec<AttributedPart> = one.parts.iter().filter(is_shown).copied().collect();
+        parts.sort_by(|a, b| b.share.abs().total_cmp(&a.share.abs()));
+        let of = match one.of {
+            Attributed::Throughput => "requests/s",
+            Attributed::ResponseTime => "mean response time",
+        };
+        let name =
+            format!("{} ({of} {}x)", pair_name(run, one.a, one.b), significant(one.ln.exp()));
+        let row = move |part: &AttributedPart| {
+            let whole = |share: f64| format!("{:.0}", 100.0 * share);
+            let interval = part.interval.map_or_else(String::new, |band| {
+                format!(" [{}, {}]", whole(band.low), whole(band.high))
+            });
+            vec![
+                name.clone(),
+                part.cause.text().to_owned(),
+                format!("{} %{interval}", whole(part.share)),
+                span(part.a_ms),
+                span(part.b_ms),
+            ]
+        };
+        parts.iter().map(row).collect::<Vec<_>>()
+    };
+    let attributions = &run.analysis.attributions;
+    Table {
+        title: "Why they differ".to_owned(),
+        note: "Share of the logarithm of the ratio by cause, with a 95 % interval. In a closed loop throughput is \
+               connections over the time of a cycle; `first` and `second` are what a cause takes of it, a good \
+               request in the mean. A negative share pulls the other way"
+            .to_owned(),
+        columns: vec![
+            Column::text("pair"),
+            Column::text("cause"),
+            Column::figure("share", ""),
+            Column::figure("first", ""),
+            Column::figure("second", ""),
+        ],
+        rows: attributions.iter().take(PAIRS_MAX).flat_map(rows).map(Row::of).collect(),
+        depth: if attributions.len() <= ANSWERED_MAX { Depth::Answer } else { Depth::Detail },
     }
 }
 

@@ -5,13 +5,13 @@
 use std::collections::BTreeMap;
 
 use record::{
-    Analysis, Band, Blocks, BoundCause, ByteCounts, CauseShare, Cell, Certainty, ClientUse,
-    Coefficient, Contender, ContenderFacts, CpuLayout, Ending, Estimate, Explanation, Facts,
-    Finding, Interval, Latencies, LatencyMillis, LoadPlan, LoadRecord, LoadStop, Metric, Modes,
-    NoiseFloor, NoiseSource, OutlyingVisit, PairVerdict, Plan, Published, PublishedFigure,
-    Question, RankedContender, Ranking, RequestCounts, RunRecord, Scalability, ServerUse,
-    SettingValue, Settings, Severity, Shift, ShiftPoint, Skipped, StallMode, ThreadUse, ToolClaims,
-    ToolRun, Verdict, Visit, VisitPlan, VisitState, Workload,
+    Analysis, Attributed, AttributedPart, Attribution, Band, Blocks, BoundCause, ByteCounts, Cause,
+    CauseShare, Cell, Certainty, ClientUse, Coefficient, Contender, ContenderFacts, CpuLayout,
+    Ending, Estimate, Explanation, Facts, Finding, Interval, Latencies, LatencyMillis, LoadPlan,
+    LoadRecord, LoadStop, Metric, Modes, NoiseFloor, NoiseSource, OutlyingVisit, PairVerdict, Plan,
+    Published, PublishedFigure, Question, RankedContender, Ranking, RequestCounts, RunRecord,
+    Scalability, ServerUse, SettingValue, Settings, Severity, Shift, ShiftPoint, Skipped,
+    StallMode, ThreadUse, ToolClaims, ToolRun, Verdict, Visit, VisitPlan, VisitState, Workload,
 };
 use units::{Bytes, Nanos, Share};
 
@@ -477,6 +477,14 @@ fn analysis() -> Analysis {
     let stall = StallMode { from: Nanos::from_millis(40), share: Share(0.01), mean_ms: 41.5 };
     let modes = |stalls: Vec<StallMode>| Modes { mean_ms: 1.4, main_ms: 1.0, stalls };
     let part = CauseShare { difference_ms: 0.4, ln: 0.34, interval: Some(band) };
+    let cause = |cause, a_ms, b_ms, share: f64| AttributedPart {
+        cause,
+        a_ms,
+        b_ms,
+        ln: -0.693 * share,
+        share,
+        interval: Some(Band { low: share - 0.04, high: share + 0.04 }),
+    };
     let coefficient = |value| Coefficient { value, interval: Some(band) };
     Analysis {
         attributions: Vec::new(),
@@ -505,6 +513,18 @@ fn analysis() -> Analysis {
             service: part,
             stalls: part,
             stall_share: Some(0.83),
+        }],
+        attributions: vec![Attribution {
+            cell: 1,
+            a: 0,
+            b: 1,
+            blocks: 12,
+            of: Attributed::Throughput,
+            ln: -0.693,
+            parts: vec![
+                cause(Cause::DelayedAck, 0.5, 0.0, 0.496),
+                cause(Cause::ServiceTime, 1.5, 1.0, 0.504),
+            ],
         }],
         scalability: vec![Scalability {
             contender: 0,

@@ -45,6 +45,7 @@ pub fn analyse(
         let Tails { shifts, explanations } = tails(&of);
         analysis.shifts.extend(shifts);
         analysis.explanations.extend(explanations);
+        analysis.attributions.extend(doctor::attribute(plan, cell, visits, findings));
     }
     for contender in 0..plan.contenders.len() {
         let growth = ladders(plan, findings, contender).into_iter();
