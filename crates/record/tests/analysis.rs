@@ -99,7 +99,6 @@ fn run() -> RunRecord {
         findings: Vec::new(),
         verdicts: Vec::new(),
         analysis: Analysis {
-            attributions: Vec::new(),
             rankings: vec![ranking(0, &[2, 0, 1]), ranking(1, &[2, 1])],
             shifts: vec![Shift { cell: 1, a: 1, b: 2, blocks: 8, points: vec![point] }],
             explanations: vec![explanation(0, 0, 1), explanation(1, 1, 2)],

@@ -487,7 +487,6 @@ fn analysis() -> Analysis {
     };
     let coefficient = |value| Coefficient { value, interval: Some(band) };
     Analysis {
-        attributions: Vec::new(),
         rankings: vec![Ranking {
             cell: 1,
             metric: METRICS[0],
