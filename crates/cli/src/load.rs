@@ -13,7 +13,7 @@ use std::net::TcpStream;
 use std::os::unix::net::UnixStream;
 use std::sync::Mutex;
 use std::sync::atomic::AtomicBool;
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use load::{Control, FetchError, Oracle};
 use miette::{IntoDiagnostic as _, miette};
@@ -25,6 +25,9 @@ use crate::output::{self, Destination};
 use crate::screen::{Screen, Wish};
 use crate::trouble::{Ended, Trouble};
 use stream::Stream;
+
+/// Longest wait between the requests before a load and the load.
+const OUT_OF_STEP_MAX: Duration = Duration::from_millis(100);
 
 pub fn main(args: &Args) -> Result<Ended, Trouble> {
     if !args.output.merge.is_empty() {
@@ -44,7 +47,9 @@ pub fn main(args: &Args) -> Result<Ended, Trouble> {
         output::can_write(place)?;
     }
     check_servers_listen(&plan)?;
+    let asked = Instant::now();
     let oracle = look_up_bodies(&mut plan)?;
+    let each = asked.elapsed().div_f64(oracle.probes.max(1) as f64);
     match verify {
         Some(verify) => verify.enforce(&plan, &oracle, &say)?,
         None => verify::say_what_changes(&oracle, &say),
@@ -55,6 +60,9 @@ pub fn main(args: &Args) -> Result<Ended, Trouble> {
         return search::main(args, options, &plan, interrupt);
     }
     let stream = Stream::begin(&args.output)?;
+    // A server that lets replies go at multiples of a time has just let one go. A load that begins then has
+    // every request wait for the whole of it, as if each took so long: begin out of step.
+    std::thread::sleep((each / 2).min(OUT_OF_STEP_MAX));
     let began = SystemTime::now().duration_since(UNIX_EPOCH);
     // Without a thread for it nothing is known of the machine, and checks that need it see nothing.
     let sampler = lab::sampler::Sampler::around(&plan).ok();

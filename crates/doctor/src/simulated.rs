@@ -43,11 +43,6 @@ pub(crate) struct Loop {
     pub(crate) stalled: f64,
 }
 
-/// How many seeds a test tries: so many, or what the variable JOUST_SEEDS says.
-pub(crate) fn seeds(usual: u64) -> u64 {
-    std::env::var("JOUST_SEEDS").ok().and_then(|text| text.parse().ok()).unwrap_or(usual)
-}
-
 pub(crate) const CUT: Nanos = Nanos::from_millis(150);
 const NEVER: Nanos = Nanos::MAX;
 

@@ -379,16 +379,7 @@ fn join(plan: &LoadPlan, measured: Vec<Measured>, intervals: Vec<Interval>) -> L
     let window = measured.iter().map(|one| one.window.end).max().unwrap_or(Nanos::ZERO);
     let interrupted = measured.iter().any(|one| one.window.interrupted);
     let cpu: u64 = measured.iter().map(|one| one.cpu.0).sum();
-    let thread_use = |(thread, one): (usize, &Measured)| ThreadUse {
-        cpu: one.window.cpu,
-        wall: one.window.end,
-        pinned_to: cpu_of(plan, thread),
-    };
-    let client = ClientUse {
-        threads: measured.iter().enumerate().map(thread_use).collect(),
-        lag_max: totals.lag_max,
-        connections_open_max: totals.open_max,
-    };
+    let client = client_use(plan, &measured, &totals);
     let span = law_span(plan, &measured, window);
     let open_loop = open_loop(plan, &measured, &totals, (span, window));
     // A scenario may find TLS anywhere, and mostly does not.
@@ -444,6 +435,20 @@ fn join(plan: &LoadPlan, measured: Vec<Measured>, intervals: Vec<Interval>) -> L
         tcp,
         connection_ends: totals.connection_ends,
         ..LoadRecord::empty(plan.for_record())
+    }
+}
+
+/// What the generator itself used.
+fn client_use(plan: &LoadPlan, measured: &[Measured], totals: &Totals) -> ClientUse {
+    let thread_use = |(thread, one): (usize, &Measured)| ThreadUse {
+        cpu: one.window.cpu,
+        wall: one.window.end,
+        pinned_to: cpu_of(plan, thread),
+    };
+    ClientUse {
+        threads: measured.iter().enumerate().map(thread_use).collect(),
+        lag_max: totals.lag_max,
+        connections_open_max: totals.open_max,
     }
 }
 

@@ -464,6 +464,30 @@ fn pair(visits: &[Visit], metric: Metric, a: usize, b: usize) -> PairVerdict {
     PairVerdict { cell: 0, metric, a, b, estimate: Some(estimate), verdict, short_of: None }
 }
 
+/// Why two contenders of [`celled`] differ.
+fn attribution() -> Attribution {
+    let cause = |cause, a_ms, b_ms, share: f64| AttributedPart {
+        cause,
+        a_ms,
+        b_ms,
+        ln: -0.693 * share,
+        share,
+        interval: Some(Band { low: share - 0.04, high: share + 0.04 }),
+    };
+    Attribution {
+        cell: 1,
+        a: 0,
+        b: 1,
+        blocks: 12,
+        of: Attributed::Throughput,
+        ln: -0.693,
+        parts: vec![
+            cause(Cause::DelayedAck, 0.5, 0.0, 0.496),
+            cause(Cause::ServiceTime, 1.5, 1.0, 0.504),
+        ],
+    }
+}
+
 /// What is said beside the verdicts of [`celled`].
 fn analysis() -> Analysis {
     let band = Band { low: 0.9, high: 1.1 };
@@ -477,14 +501,6 @@ fn analysis() -> Analysis {
     let stall = StallMode { from: Nanos::from_millis(40), share: Share(0.01), mean_ms: 41.5 };
     let modes = |stalls: Vec<StallMode>| Modes { mean_ms: 1.4, main_ms: 1.0, stalls };
     let part = CauseShare { difference_ms: 0.4, ln: 0.34, interval: Some(band) };
-    let cause = |cause, a_ms, b_ms, share: f64| AttributedPart {
-        cause,
-        a_ms,
-        b_ms,
-        ln: -0.693 * share,
-        share,
-        interval: Some(Band { low: share - 0.04, high: share + 0.04 }),
-    };
     let coefficient = |value| Coefficient { value, interval: Some(band) };
     Analysis {
         rankings: vec![Ranking {
@@ -513,18 +529,7 @@ fn analysis() -> Analysis {
             stalls: part,
             stall_share: Some(0.83),
         }],
-        attributions: vec![Attribution {
-            cell: 1,
-            a: 0,
-            b: 1,
-            blocks: 12,
-            of: Attributed::Throughput,
-            ln: -0.693,
-            parts: vec![
-                cause(Cause::DelayedAck, 0.5, 0.0, 0.496),
-                cause(Cause::ServiceTime, 1.5, 1.0, 0.504),
-            ],
-        }],
+        attributions: vec![attribution()],
         scalability: vec![Scalability {
             contender: 0,
             cells: vec![0, 1, 2],

@@ -50,7 +50,7 @@ const MISTAKES: &[(&[&str], i32, &[&str])] = &[
     (&["report", "/no/run.json"], 2, &["/no/run.json", "run.json"]),
     (&["report", "/etc/hostname"], 2, &["/etc/hostname"]),
     (&["report", "/etc/hostname", "--format", "pdf"], 2, &["html"]),
-    (&["doctor"], 2, &["run.json"]),
+    (&["doctor"], 2, &["standard input", "paste the whole output"]),
     (&["doctor", "/no/run.json"], 2, &["/no/run.json"]),
     (&["models", "forking"], 2, &["prefork"]),
 ];

@@ -2,7 +2,6 @@
 //! it leaves behind. Start reading at [`joust`].
 
 mod ab;
-mod artifacts;
 mod bad_input;
 mod brief;
 mod connections;

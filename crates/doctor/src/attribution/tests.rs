@@ -1,3 +1,6 @@
+//! The attribution on made-up runs of which the causes are known: sums, shares, and intervals that hold the truth.
+//! Start reading at the first test.
+
 use record::{Cell, Contender, Interval, LoadPlan, Workload};
 
 use super::*;

@@ -10,7 +10,7 @@
 //! comes as soon as the period is over, and the first ones find it half over. (3) Nagle's algorithm against
 //! delayed acknowledgements: 40 ms, and the kernel counts each.
 //!
-//! False alarms over simulated clean visits (`JOUST_SEEDS=20` for the tests): none in 120 runs of 16 visits, at
+//! False alarms over simulated clean visits (the tests with 20 seeds): none in 120 runs of 16 visits, at
 //! 2,000, 20,000 and 100,000 replies/s, 4 and 64 connections, and hiccups of 1 to 10 ms five times a second; none
 //! of these 1,920 visits alone.
 
@@ -196,7 +196,7 @@ mod tests {
     use record::RunRecord;
 
     use super::*;
-    use crate::simulated::{self, Loop};
+    use crate::simulated::Loop;
 
     const NAMES: [&str; 2] = ["a", "b"];
 
@@ -216,7 +216,7 @@ mod tests {
     #[test]
     fn replies_that_are_held_are_confirmed_with_their_period() {
         for millis in [5, 10, 50] {
-            for seed in 0..simulated::seeds(3) {
+            for seed in 0..3 {
                 let seen = seen(&beside(batch(millis), seed));
                 assert_eq!(seen.len(), 1, "{millis} ms, seed {seed}");
                 assert_eq!(
@@ -277,7 +277,7 @@ mod tests {
     fn clean_servers_are_silent_at_every_rate() {
         for rate in [2_000.0, 20_000.0, 100_000.0] {
             for connections in [4, 64] {
-                for seed in 0..simulated::seeds(1) {
+                for seed in 0..1 {
                     let clean = Loop::clean(connections, rate);
                     let run = Loop::run(&[clean, clean], &NAMES, 8, seed);
                     assert_eq!(seen(&run), [], "{rate}/s, {connections}, seed {seed}");
@@ -295,7 +295,7 @@ mod tests {
 
     #[test]
     fn slow_servers_are_sparse_and_not_in_bursts() {
-        for seed in 0..simulated::seeds(3) {
+        for seed in 0..3 {
             let slow = Loop { length: Nanos::from_secs(10), ..Loop::clean(64, 20.0) };
             assert_eq!(seen(&Loop::run(&[slow], &["a"], 2, seed)), [], "seed {seed}");
         }
@@ -304,7 +304,7 @@ mod tests {
     #[test]
     fn requests_that_take_equally_long_are_not_held() {
         let delay = Nanos::from_millis(20);
-        for seed in 0..simulated::seeds(3) {
+        for seed in 0..3 {
             let equal = Loop { delay, ..Loop::clean(64, 20_000.0) };
             assert_eq!(seen(&beside(equal, seed)), [], "seed {seed}");
         }

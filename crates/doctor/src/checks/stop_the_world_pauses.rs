@@ -8,7 +8,7 @@
 //! spend far more time in long requests than the silences last; in a pause each connection spends just that.
 //! A machine that stops everything pauses each contender alike, and leaves its traces in the counters.
 //!
-//! False alarms over simulated clean visits (`JOUST_SEEDS=40` for the tests): none in 160 runs of 16 visits, at
+//! False alarms over simulated clean visits (the tests with 40 seeds): none in 160 runs of 16 visits, at
 //! 2,000 and 20,000 replies/s, 4 and 64 connections, and hiccups of 1 to 10 ms five times a second.
 
 use record::{Certainty, LoadRecord, Question, Severity, Visit};
@@ -159,7 +159,7 @@ mod tests {
     use record::{Course, RunRecord, Surroundings};
 
     use super::*;
-    use crate::simulated::{self, Loop};
+    use crate::simulated::Loop;
 
     const NAMES: [&str; 2] = ["a", "b"];
 
@@ -179,7 +179,7 @@ mod tests {
 
     #[test]
     fn pauses_of_one_server_are_confirmed_with_their_share() {
-        for seed in 0..simulated::seeds(3) {
+        for seed in 0..3 {
             let seen = seen(&beside(pausing(200, 40), seed));
             assert_eq!(seen.len(), 1, "seed {seed}");
             let (certainty, who) = (seen[0].certainty, seen[0].contenders.as_slice());
@@ -199,7 +199,7 @@ mod tests {
     fn clean_servers_are_silent_also_where_hiccups_are_long() {
         for rate in [2_000.0, 20_000.0] {
             for connections in [4, 64] {
-                for seed in 0..simulated::seeds(2) {
+                for seed in 0..2 {
                     let clean = Loop::clean(connections, rate);
                     let run = Loop::run(&[clean, clean], &NAMES, 8, seed);
                     assert_eq!(seen(&run), [], "{rate}/s, {connections}, seed {seed}");

@@ -8,7 +8,7 @@
 //! with either sign. A few loads alone cannot show that. There service times must say the same as the rate, the
 //! rate must keep its later level, and CPUs must not have been in greater demand at first.
 //!
-//! False alarms over simulated clean visits (`JOUST_SEEDS=40` for the tests): none in 240 runs of 16 visits, at
+//! False alarms over simulated clean visits (the tests with 40 seeds): none in 240 runs of 16 visits, at
 //! 2,000, 20,000 and 100,000 replies/s, 4 and 64 connections, and hiccups of 1 to 10 ms five times a second; none
 //! of 240 visits alone.
 
@@ -185,7 +185,7 @@ mod tests {
     use record::{Course, RunRecord, Surroundings};
 
     use super::*;
-    use crate::simulated::{self, Loop};
+    use crate::simulated::Loop;
 
     const NAMES: [&str; 2] = ["a", "b"];
 
@@ -207,7 +207,7 @@ mod tests {
     #[test]
     fn half_a_second_of_warm_up_is_confirmed() {
         for (connections, rate) in [(4, 2_000.0), (4, 20_000.0), (64, 50_000.0)] {
-            for seed in 0..simulated::seeds(3) {
+            for seed in 0..3 {
                 let seen = seen(&beside(warm_up(connections, rate, 500), seed));
                 assert_eq!(seen.len(), 1, "{connections}, {rate}, seed {seed}");
                 let (certainty, who) = (seen[0].certainty, seen[0].contenders.as_slice());
@@ -250,7 +250,7 @@ mod tests {
         let (mut alarms, mut single, mut visits) = (0, 0, 0);
         for rate in [2_000.0, 20_000.0, 100_000.0] {
             for connections in [4, 64] {
-                for seed in 0..simulated::seeds(1) {
+                for seed in 0..1 {
                     let clean = Loop::clean(connections, rate);
                     let run = Loop::run(&[clean, clean], &NAMES, 8, seed);
                     alarms += seen(&run).len();
