@@ -136,7 +136,7 @@ pub struct LoadRecord {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub machine: Option<Box<MachineSeries>>,
     /// What the doctor found, where the load was not part of a run.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(default)]
     pub findings: Vec<Finding>,
 }
 
