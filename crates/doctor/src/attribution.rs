@@ -49,9 +49,10 @@ const SILENT_GAPS: f64 = 14.0;
 /// Shortest silence that is no hiccup of a scheduler.
 const SILENCE_MIN: Nanos = Nanos::from_millis(3);
 /// Every cause, in the order of [`Cause`].
-const CAUSES: [Cause; 11] = [
+const CAUSES: [Cause; 12] = [
     Cause::DelayedAck,
     Cause::RetransmissionTimeout,
+    Cause::ProcessStarts,
     Cause::FixedHold,
     Cause::Pauses,
     Cause::Reconnects,
@@ -185,6 +186,7 @@ impl Stall {
         let cause = match () {
             () if is_retransmission => Cause::RetransmissionTimeout,
             () if transport::is_delayed_ack(mode.middle) && has("delayed_ack") => Cause::DelayedAck,
+            () if has("process_churn") => Cause::ProcessStarts,
             () => Cause::FixedHold,
         };
         let band = modes::count_between(all, mode.from, Nanos(mode.until.0 + 1));

@@ -58,6 +58,8 @@ pub enum Cause {
     DelayedAck,
     /// Segments that were sent again after a timeout.
     RetransmissionTimeout,
+    /// Requests that waited until the server had started a process.
+    ProcessStarts,
     /// Requests that waited for another timer.
     FixedHold,
     /// Stretches in which no connection got a reply: pauses, or replies that are released together.
@@ -84,6 +86,7 @@ impl Cause {
         match self {
             Self::DelayedAck => "stalls: delayed ACK",
             Self::RetransmissionTimeout => "stalls: retransmission timeout",
+            Self::ProcessStarts => "stalls: processes that start",
             Self::FixedHold => "stalls: fixed hold",
             Self::Pauses => "stalls: pauses and batches",
             Self::Reconnects => "reconnects",

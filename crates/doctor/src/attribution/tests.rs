@@ -139,6 +139,9 @@ fn a_confirmed_finding_names_the_kind_of_stall() {
     };
     let named = found([FAST, MIXED], 1, std::slice::from_ref(&finding));
     assert!((part(&named, Cause::DelayedAck).share - 0.5).abs() < 0.1, "{named:?}");
+    let churn = Finding { check: "process_churn".to_owned(), ..finding.clone() };
+    let named = found([FAST, MIXED], 1, &[churn]);
+    assert!((part(&named, Cause::ProcessStarts).share - 0.5).abs() < 0.1, "{named:?}");
     let suspected = Finding { certainty: Certainty::Suspected, ..finding };
     let named = found([FAST, MIXED], 1, &[suspected]);
     assert!(part(&named, Cause::FixedHold).share > 0.4);

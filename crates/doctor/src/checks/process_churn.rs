@@ -26,9 +26,9 @@ pub(crate) const ITEM: Check = Check {
              (MaxSpareServers at least the number of connections, StartServers as many); change one of the two \
              directives at a time to see which costs what",
     detection: "More than one process born in 1,000 requests, or one in two seconds, five at least; of a load \
-             alone, as many forks of the machine as connections that the server ended. It is confirmed if the \
-             machine forked or clients had to connect again as often, or if requests of more than five median \
-             times hold more than 10 % of the time",
+             alone, as many forks of the machine as connections that the server ended. It is confirmed if requests \
+             of more than five median times hold more than 10 % of the time, or if there is one in 1,000 \
+             requests and the machine forked or clients had to connect again as often",
     example: "Apache's prefork with MaxConnectionsPerChild 100 and MaxSpareServers 2, or \
              `joust serve --model prefork --fault churn=100`",
     source: "https://httpd.apache.org/docs/2.4/mod/mpm_common.html#maxconnectionsperchild; \
@@ -138,7 +138,9 @@ impl Sums {
         }
         let is_forked = self.forks.is_some_and(|forks| forks as f64 >= AGREE.start() * born);
         let is_again = self.connected_again as f64 >= AGREE.start() * born;
-        let is_sure = is_forked || is_again || tail > TAIL_SHARE_MIN;
+        // A pool that grows to its size starts processes too, and few for its requests.
+        let is_part_of_work = born > BORN_PER_REQUEST_MIN * self.requests as f64;
+        let is_sure = (is_part_of_work && (is_forked || is_again)) || tail > TAIL_SHARE_MIN;
         let certainty = if is_sure { Certainty::Confirmed } else { Certainty::Suspected };
         let seen = format!(
             "{} were born while {} {} measured,",
@@ -241,6 +243,8 @@ mod tests {
     fn births_that_nothing_else_shows_are_suspected() {
         assert_eq!(seen(&with(400, 0, None))[0].certainty, Certainty::Suspected);
         assert_eq!(seen(&with(400, 0, Some(3)))[0].certainty, Certainty::Suspected);
+        // A pool that grows: 5 in 40,000 requests, each of them a fork.
+        assert_eq!(seen(&with(5, 0, Some(5)))[0].certainty, Certainty::Suspected);
     }
 
     #[test]
