@@ -7,7 +7,7 @@
 
 use std::io::{self, IoSlice};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener};
-use std::os::fd::{AsFd, AsRawFd, FromRawFd as _, OwnedFd, RawFd};
+use std::os::fd::{AsFd, FromRawFd as _, OwnedFd, RawFd};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
@@ -16,6 +16,8 @@ use rustix::net::{RecvFlags, SendAncillaryBuffer, SendFlags, Shutdown, SocketFla
 use rustix::thread::{MembarrierCommand, membarrier};
 use socket2::{Domain, Protocol, SockFilter, SockRef, Socket, Type};
 use units::Nanos;
+
+use crate::tcp_info::TcpInfo;
 
 /// Whether a call on a socket waits for the kernel or returns `WouldBlock`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -192,27 +194,7 @@ pub fn set_mode(listener: &TcpListener, mode: Mode) -> io::Result<()> {
 
 /// Connections that are established and wait to be accepted, or 0 where the kernel does not tell.
 pub fn waiting(listener: &TcpListener) -> u32 {
-    let mut info = std::mem::MaybeUninit::<libc::tcp_info>::zeroed();
-    let mut len = size_of::<libc::tcp_info>() as libc::socklen_t;
-    // SAFETY: the fd is open while `listener` lives; the kernel writes at most `len` bytes to `info`,
-    // which has that many, and stores to `len`.
-    let result = unsafe {
-        libc::getsockopt(
-            listener.as_raw_fd(),
-            libc::IPPROTO_TCP,
-            libc::TCP_INFO,
-            info.as_mut_ptr().cast(),
-            &mut len,
-        )
-    };
-    if result != 0 {
-        return 0;
-    }
-    // SAFETY: tcp_info is made of integers and was zeroed, so it is initialised whatever part of it
-    // the kernel wrote.
-    let info = unsafe { info.assume_init() };
-    // For a listening socket the kernel reports sk_ack_backlog here (tcp_get_info).
-    info.tcpi_unacked
+    TcpInfo::of(listener).map_or(0, |info| info.unacknowledged)
 }
 
 /// Makes the kernel begin no further connection on these listening sockets, in any process that shares

@@ -11,6 +11,8 @@ use units::Nanos;
 /// Sums over the life of one connection.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub struct TcpInfo {
+    /// Segments that are not acknowledged; of a listener: connections that wait to be accepted (tcp_get_info).
+    pub unacknowledged: u32,
     /// Segments that were sent again, SYN included.
     pub retransmitted: u32,
     /// Retransmission timeouts, SYN included; `None` before Linux 6.7.
@@ -21,6 +23,7 @@ pub struct TcpInfo {
 }
 
 /// Where fields lie in `struct tcp_info` (include/uapi/linux/tcp.h); the kernel never moves one.
+const UNACKED_AT: usize = 24;
 const TOTAL_RETRANS_AT: usize = 100;
 const TOTAL_RTO_AT: usize = 240;
 /// In milliseconds.
@@ -58,6 +61,7 @@ impl TcpInfo {
         let half = |at: usize| Some(u16::from_ne_bytes(bytes.get(at..at + 2)?.try_into().ok()?));
         let millis = word(TOTAL_RTO_TIME_AT);
         Some(Self {
+            unacknowledged: word(UNACKED_AT)?,
             retransmitted: word(TOTAL_RETRANS_AT)?,
             // All three fields came at once: where the last one is missing, so is this one.
             timeouts: millis.and(half(TOTAL_RTO_AT)).map(u32::from),
@@ -78,16 +82,18 @@ mod tests {
     #[test]
     fn a_shorter_structure_leaves_unknown_what_it_does_not_reach() {
         let mut bytes = [0; N_BYTES];
+        bytes[UNACKED_AT..][..4].copy_from_slice(&5_u32.to_ne_bytes());
         bytes[TOTAL_RETRANS_AT..][..4].copy_from_slice(&7_u32.to_ne_bytes());
         bytes[TOTAL_RTO_AT..][..2].copy_from_slice(&3_u16.to_ne_bytes());
         bytes[TOTAL_RTO_TIME_AT..][..4].copy_from_slice(&1500_u32.to_ne_bytes());
         let whole = TcpInfo {
+            unacknowledged: 5,
             retransmitted: 7,
             timeouts: Some(3),
             timeout_time: Some(Nanos::from_millis(1500)),
         };
         assert_eq!(TcpInfo::parse(&bytes), Some(whole));
-        let old = TcpInfo { retransmitted: 7, ..TcpInfo::default() };
+        let old = TcpInfo { unacknowledged: 5, retransmitted: 7, ..TcpInfo::default() };
         // 104 bytes: Linux 2.6 to 3.14; 240: 6.6.
         for n_bytes in [104, 240, 244, 247] {
             assert_eq!(TcpInfo::parse(&bytes[..n_bytes]), Some(old), "{n_bytes}");
