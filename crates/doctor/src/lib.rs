@@ -29,6 +29,7 @@ pub mod parity;
 pub mod printed;
 mod single;
 mod timeline;
+mod timers;
 mod transport;
 mod window;
 mod words;
@@ -109,7 +110,7 @@ const ALWAYS: &[&CounterSource] = &[&counters::STAT, &counters::QUOTA];
 /// Counters that are read before, during and after each load: all that checks need, each once.
 pub fn needs() -> Vec<&'static CounterSource> {
     let mut needed: Vec<&CounterSource> = Vec::new();
-    let all = ALWAYS.iter().chain(CHECKS.iter().flat_map(|check| check.needs));
+    let all = ALWAYS.iter().chain(CHECKS.iter().chain(OVER_CELLS).flat_map(|check| check.needs));
     for &source in all {
         if !needed.iter().any(|known| std::ptr::eq(*known, source)) {
             needed.push(source);

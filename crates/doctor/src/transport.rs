@@ -12,7 +12,7 @@ use stats::Histogram;
 use units::Nanos;
 
 use crate::modes::{self, Mode};
-use crate::{Evidence, words};
+use crate::{Evidence, timers, words};
 
 /// Times after which TCP has sent a segment again: after 200 ms, doubled each time, and after sums of these; 1 s
 /// where the handshake had been repeated. A probe for a lost tail may come first, so that multiples of 200 ms are
@@ -23,9 +23,10 @@ const RETRANSMITTED_AFTER_MS: [u64; 9] = [200, 400, 600, 800, 1000, 1400, 1600, 
 const LATE_MAX: f64 = 1.12;
 /// What a delayed acknowledgement makes of a reply. The timer is of 40 ms and counts ticks of 4 ms; where CPUs are busy
 /// it runs late: measured on two CPUs with fourteen threads that wanted to run, 40 to 115 ms.
-const DELAYED_ACK: (Nanos, Nanos) = (Nanos::from_millis(39), Nanos::from_millis(120));
+const DELAYED_ACK: (Nanos, Nanos) =
+    (Nanos::from_millis(timers::DELAYED_ACK_MS - 1), Nanos::from_millis(120));
 /// Most of it: five times as many replies end in this as in the stretch before it, as wide in its logarithm.
-const RISE: (Nanos, Nanos) = (Nanos::from_millis(39), Nanos::from_millis(60));
+const RISE: (Nanos, Nanos) = (DELAYED_ACK.0, Nanos::from_millis(60));
 const BEFORE_RISE: Nanos = Nanos::from_micros(25_400);
 const RISE_MIN: f64 = 5.0;
 /// Until when the timer fires where CPUs have time: some replies at least are in by then, or a server that takes 50 ms
@@ -163,7 +164,7 @@ impl DelayedAcks {
     }
 }
 
-/// Whether so much of a counter can have caused so many stalls.
+/// Whether a counter moved by enough to have caused these stalls.
 pub(crate) fn explains(counted: u64, stalls: u64) -> bool {
     counted > 0 && counted as f64 >= EXPLAINED_MIN * stalls as f64
 }

@@ -3,7 +3,7 @@
 //! A listener keeps a queue of connections that wait to be accepted, as long as its backlog. While it is full the
 //! kernel drops each SYN (ListenOverflows, ListenDrops), and the client sends it again: after 1, 2, 3, 4, 5, 7
 //! and 11 s since Linux 6.5, after 1, 3, 7 and 15 s before, after 3, 9 and 21 s before 3.1. These clients are
-//! late by seconds in which they make no load, and the server answers the others faster.
+//! late by seconds. In that time they make no load, and the server answers the others faster.
 //!
 //! Confirmed needs both: times to connect at these instants (or, where a load is shorter than a second,
 //! connections that never came to be), and a counter of the kernel. A lost SYN has the same times and no
@@ -14,6 +14,7 @@ use units::Nanos;
 
 use super::Check;
 use crate::modes;
+use crate::timers;
 use crate::transport::{self, Of, Times};
 use crate::{Evidence, Observation, counters, words};
 
@@ -36,8 +37,6 @@ pub(crate) const ITEM: Check = Check {
     look,
 };
 
-/// Times after which a SYN has been sent again, of all kernels that one may meet.
-const SYN_AFTER_S: [u64; 10] = [1, 2, 3, 4, 5, 7, 9, 11, 15, 21];
 /// How late such a connection may be: the timer counts ticks of 10 ms at most, and the rest is a busy machine.
 const LATE_MAX: Nanos = Nanos::from_millis(60);
 /// Minimum number of connections that waited: fewer decide no verdict.
@@ -51,7 +50,10 @@ fn look(evidence: &Evidence) -> Vec<Observation> {
 
 fn look_at(evidence: &Evidence, contender: usize) -> Option<Observation> {
     let times = Times::of(evidence, contender);
-    let at_timers: u64 = SYN_AFTER_S.iter().map(|&after| waited(&times, after)).sum();
+    let newer = timers::SYN_AFTER_MS;
+    // 3 s is in both, and counts once.
+    let older = timers::SYN_AFTER_MS_BEFORE_3_1.into_iter().filter(|after| !newer.contains(after));
+    let at_timers: u64 = newer.into_iter().chain(older).map(|after| waited(&times, after)).sum();
     let never = never_made(evidence, contender);
     let overflows = transport::listen_drops(evidence, contender);
     let syn_again = transport::moved(evidence, contender, Of::Client, "TcpExt.TCPSynRetrans");
@@ -87,10 +89,9 @@ fn look_at(evidence: &Evidence, contender: usize) -> Option<Observation> {
     Some(Observation { certainty, share: Some(share), contenders: vec![contender], evidence })
 }
 
-/// Connections that took as long as a SYN that was sent again after so many seconds; none where that is within a
-/// tail.
-fn waited(times: &Times, after_s: u64) -> u64 {
-    let from = Nanos::from_secs(after_s);
+/// Connections that took as long as a SYN that was sent again after that time; none where that is within a tail.
+fn waited(times: &Times, after_ms: u64) -> u64 {
+    let from = Nanos::from_millis(after_ms);
     let until = from + LATE_MAX;
     let mode = modes::in_band(&times.connect, from, until);
     let is_alone = || times.connect.quantile_unchecked(0.5) < Nanos::from_millis(100);
@@ -119,7 +120,7 @@ mod tests {
     use super::*;
     use crate::testdata;
 
-    /// In each visit of b so many connections waited for a second, and the kernel counted them.
+    /// In each visit of b a given number of connections waited for a second, and the kernel counted them.
     fn planted(waited: u64, counters: &[(&str, i64)]) -> RunRecord {
         let mut run = testdata::run(&["a", "b"], 8);
         for visit in run.visits.iter_mut().filter(|visit| visit.contender == 1) {

@@ -20,7 +20,7 @@ use units::Nanos;
 use super::Check;
 use crate::cpus::busy_cores;
 use crate::timeline::{Period, Timeline};
-use crate::{Evidence, Observation, counters, words};
+use crate::{Evidence, Observation, counters, timers, words};
 
 /// See the module.
 pub(crate) const ITEM: Check = Check {
@@ -61,14 +61,15 @@ const BINS_MIN: usize = 200;
 /// Share of the visits in which the same period is to be seen, and how far periods of one server may differ.
 const VISITS_MIN: f64 = 0.75;
 const PERIOD_WITHIN: f64 = 0.15;
-/// Below so many cores, generator and server idled together for a quarter of the time at least.
+/// With fewer busy cores, generator and server idled together for a quarter of the time at least.
 const BUSY_CORES_MAX: f64 = 0.75;
 /// A reply that came before this share of the period was over did not take the period: it waited for its end.
 const SOON: f64 = 0.8;
 /// The first replies of most visits come so soon: as many requests as this share of the connections.
 const SOON_SHARE_MIN: f64 = 0.3;
 /// Delayed acknowledgements: from when to when a reply comes that waited for one (TCP_DELACK_MIN is 40 ms).
-const DELAYED_ACK_MS: std::ops::RangeInclusive<u64> = 38..=48;
+const DELAYED_ACK_MS: std::ops::RangeInclusive<u64> =
+    timers::DELAYED_ACK_MS - 2..=timers::DELAYED_ACK_MS + 8;
 
 fn look(evidence: &Evidence) -> Vec<Observation> {
     evidence.contenders().filter_map(|contender| look_at(evidence, contender)).collect()
@@ -163,7 +164,7 @@ fn certainty(visits: &[(&Visit, &LoadRecord)], period: Nanos) -> Option<(Certain
         (true, false) => Some((Certainty::Suspected, "; whether its CPUs idled is not known")),
         // Of one visit in five the first replies come late in the period by chance; of many not.
         (false, _) if visits.len() == 1 => {
-            Some((Certainty::Suspected, "; or each request took so long"))
+            Some((Certainty::Suspected, "; or each request took that time"))
         }
         (false, _) => None,
     }

@@ -82,9 +82,9 @@ fn is_timer_made(timer: &Timer, ladder: &[(String, Figure)], first: usize) -> bo
     let above = &ladder[first..];
     let on = above.iter().take_while(|(_, time)| timer.rung(*time).is_some()).count();
     let is_lone = above.len() == 1
-        && timer.base >= LONE_SECONDS_MIN
+        && timer.base() >= LONE_SECONDS_MIN
         && before.high * LONE_TIMES < above[0].1.low;
-    before.high < BULK_SHARE_MAX * timer.base && (on > 1 || is_lone)
+    before.high < BULK_SHARE_MAX * timer.base() && (on > 1 || is_lone)
 }
 
 #[cfg(test)]
