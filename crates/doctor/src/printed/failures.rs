@@ -1,5 +1,8 @@
 //! Owns what is counted as failed in a row, whatever the tool calls it. Start reading at [`failed_share`].
 
+use record::Certainty;
+
+use super::check::Seen;
 use super::row::{Printed, Row};
 use super::words as rows_words;
 use crate::words;
@@ -7,20 +10,13 @@ use crate::words;
 /// Share of failed requests that RFC 9411 lets pass.
 pub(super) const FAILED_SHARE_MAX: f64 = 1e-5;
 
-/// Rows that hold failures of one kind, told in a sentence.
-pub(super) struct Failing {
-    pub(super) rows: Vec<usize>,
-    /// Of the only row.
-    pub(super) share: Option<f64>,
-    pub(super) evidence: String,
-}
-
-/// Rows with more failures than may pass, among them those that `is_of_kind` takes by row and share.
+/// Rows with more failures than may pass, among them those that `is_of_kind` takes by row and share, told in a
+/// sentence; nothing where there is none. The share is that of the only row.
 pub(super) fn failing(
     printed: &Printed,
     what: &str,
     is_of_kind: fn(&Row, f64) -> bool,
-) -> Option<Failing> {
+) -> Vec<Seen> {
     let counted = printed.rows.iter().filter(|row| failed_share(row).is_some()).count();
     let hits: Vec<(usize, f64)> = printed
         .indexed()
@@ -28,7 +24,7 @@ pub(super) fn failing(
         .filter(|(at, share)| *share > FAILED_SHARE_MAX && is_of_kind(&printed.rows[*at], *share))
         .collect();
     if hits.is_empty() {
-        return None;
+        return Vec::new();
     }
     let rows: Vec<usize> = hits.iter().map(|(at, _)| *at).collect();
     let shares: Vec<f64> = hits.iter().map(|(_, share)| *share).collect();
@@ -45,7 +41,7 @@ pub(super) fn failing(
         rows_words::examples(&told),
     );
     let share = (rows.len() == 1).then(|| shares[0]);
-    Some(Failing { rows, share, evidence })
+    vec![Seen { certainty: Certainty::Confirmed, rows, share, evidence }]
 }
 
 /// Whether it answered with nothing but errors: of a board, its rate is 0 then.

@@ -1,6 +1,6 @@
 //! Owns the check that errors beside the rate are seen. Start reading at [`look`].
 
-use record::{Certainty, Question, Severity};
+use record::{Question, Severity};
 
 use crate::printed::check::{Conclusion, Effect, PrintedCheck, Seen};
 use crate::printed::failures::{failing, is_mute};
@@ -22,16 +22,9 @@ pub(crate) const ITEM: PrintedCheck = PrintedCheck {
 };
 
 fn look(printed: &Printed) -> Vec<Seen> {
-    let failing = failing(printed, "errors stand beside the rate", |row, share| {
+    failing(printed, "errors stand beside the rate", |row, share| {
         !is_mute(row, share) && !row.has_errors_in_rate
-    });
-    let seen = failing.map(|failing| Seen {
-        certainty: Certainty::Confirmed,
-        rows: failing.rows,
-        share: failing.share,
-        evidence: failing.evidence,
-    });
-    seen.into_iter().collect()
+    })
 }
 
 #[cfg(test)]

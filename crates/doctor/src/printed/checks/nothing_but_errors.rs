@@ -1,6 +1,6 @@
 //! Owns the check that a server answered with more than errors. Start reading at [`look`].
 
-use record::{Certainty, Question, Severity};
+use record::{Question, Severity};
 
 use crate::printed::check::{Conclusion, Effect, PrintedCheck, Seen};
 use crate::printed::failures::{failing, is_mute};
@@ -26,14 +26,7 @@ pub(crate) const ITEM: PrintedCheck = PrintedCheck {
 };
 
 fn look(printed: &Printed) -> Vec<Seen> {
-    let failing = failing(printed, "nothing but errors was answered", is_mute);
-    let seen = failing.map(|failing| Seen {
-        certainty: Certainty::Confirmed,
-        rows: failing.rows,
-        share: failing.share,
-        evidence: failing.evidence,
-    });
-    seen.into_iter().collect()
+    failing(printed, "nothing but errors was answered", is_mute)
 }
 
 #[cfg(test)]

@@ -30,7 +30,7 @@ const PERCENT_MIN: f64 = 90.0;
 const KNOWN_SHARE: f64 = 0.011;
 /// Requests beyond a percentile, from which its being the maximum is no accident.
 const BEYOND_MIN: f64 = 100.0;
-/// From so many rows it is the way the table was made.
+/// From this number of rows on it is the way the table was made.
 const ROWS_CONFIRM: usize = 3;
 
 fn look(printed: &Printed) -> Vec<Seen> {

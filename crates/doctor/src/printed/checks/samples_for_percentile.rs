@@ -13,7 +13,7 @@ pub(crate) const ITEM: PrintedCheck = PrintedCheck {
     severity: Severity::Note,
     question: Question::DidItBreakALimit,
     title: "a percentile of too few requests",
-    meaning: "with so few requests it is a lower percentile under that name, and depends on a few outliers",
+    meaning: "with too few requests it is a lower percentile under that name, and depends on a few outliers",
     detection: "Fewer than ln 0.025 / ln q requests for the quantile q: 368 for p99, 3,688 for p99.9",
     remedy: "ask for more requests, or a lower percentile",
     example: "ab -n 200, whose report has a line for 99 %",

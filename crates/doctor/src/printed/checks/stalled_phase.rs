@@ -90,8 +90,8 @@ fn stalls(phase: &Phase, row: &Row) -> Option<Stalls> {
         return None;
     }
     let rest = phase.median.unwrap_or(phase.min?);
-    let rungs = TIMERS.iter().filter(|timer| timer.base >= TIMER_SECONDS_MIN);
-    let timer = rungs.filter(|timer| timer.rung(max).is_some()).map(|timer| timer.base);
+    let rungs = TIMERS.iter().filter(|timer| timer.base() >= TIMER_SECONDS_MIN);
+    let timer = rungs.filter(|timer| timer.rung(max).is_some()).map(|timer| timer.base());
     timer.into_iter().find_map(|base| {
         let above = Figure {
             low: (mean.low - rest.high).max(0.0),
