@@ -34,7 +34,7 @@ enum Means {
     Requests,
     Concurrency,
     Threads,
-    /// How long, where a number alone is in units of so many seconds.
+    /// How long. A number without a unit is in units of this many seconds.
     Duration(f64),
     Rate,
     KeepAlive(bool),

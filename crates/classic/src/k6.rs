@@ -161,7 +161,7 @@ fn finish(report: &mut Report) {
 const DURATION_TOLERANCE: f64 = 0.02;
 const DURATION_TOLERANCE_SECS: f64 = 0.3;
 
-/// Whether a line of progress, if there was one, is that of a test with so many rounds at that rate.
+/// Whether a line of progress, if there was one, is that of a test with this number of rounds at that rate.
 fn fits(duration: Option<Nanos>, rounds: Option<u64>, count: u64, rate: PerSecond) -> bool {
     let Some(duration) = duration else { return true };
     let secs = duration.as_secs_f64();

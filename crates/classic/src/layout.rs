@@ -130,7 +130,7 @@ pub(crate) fn rate(at: &mut Cursor<'_, '_>, to: &mut Report) -> Option<()> {
     put(&mut to.steps.rate, PerSecond(at.step()))
 }
 
-/// Reads the bytes a second, in units of so many bytes.
+/// Reads the bytes a second, in units of this many bytes.
 pub(crate) fn traffic_rate(
     at: &mut Cursor<'_, '_>,
     to: &mut Report,

@@ -61,7 +61,7 @@ pub fn main(args: &Args) -> Result<Ended, Trouble> {
     }
     let stream = Stream::begin(&args.output)?;
     // A server that lets replies go at multiples of a time has just let one go. A load that begins then has
-    // every request wait for the whole of it, as if each took so long: begin out of step.
+    // every request wait for the whole of it, as if each took that time: begin out of step.
     std::thread::sleep((each / 2).min(OUT_OF_STEP_MAX));
     let began = SystemTime::now().duration_since(UNIX_EPOCH);
     // Without a thread for it nothing is known of the machine, and checks that need it see nothing.

@@ -43,7 +43,7 @@ use crate::{transport, window};
 const WHOLE_MIN_LN: f64 = 0.01;
 /// Blocks from which a difference is divided.
 const BLOCKS_MIN: usize = 4;
-/// A silence is longer than chance makes one from so many mean distances of replies on: exp(-14) is one in a
+/// From this many mean distances of replies on, a silence is longer than chance makes one: exp(-14) is one in a
 /// million.
 const SILENT_GAPS: f64 = 14.0;
 /// Shortest silence that is no hiccup of a scheduler.

@@ -92,7 +92,7 @@ pub(crate) fn unlike(evidence: &Evidence, a: usize, b: usize) -> bool {
     (&a.server, &a.settings, &a.work) != (&b.server, &b.settings, &b.work)
 }
 
-/// The round speed that so many bytes a second come near to.
+/// The round speed that this number of bytes a second comes near to.
 fn speed(bytes_per_s: f64, (from, to): (f64, f64)) -> Option<Speed> {
     let bits = 8.0 * bytes_per_s;
     let decade = 10f64.powf(bits.max(1.0).log10().floor());

@@ -11,11 +11,11 @@ use units::Nanos;
 
 use crate::timeline::Timeline;
 
-/// The measured time is divided in so many bins at most: finer ones have more noise and no more to say.
+/// The measured time is divided into at most this many bins: finer ones have more noise and no more to say.
 const BINS_MAX: usize = 256;
 /// Bins on each side of a change: the spread of fewer cannot be told.
 const SIDE_MIN: usize = 8;
-/// Each bin is so many median service times long, so that each connection ends a request or two in it.
+/// Length of a bin in median service times: each connection ends a request or two in it.
 const SERVICE_TIMES: u64 = 2;
 /// Standard errors from which a difference is more than noise. The place is chosen for the largest difference,
 /// among some hundred: of series without a change, 1 in 30 reaches 4 so.

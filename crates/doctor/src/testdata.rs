@@ -4,10 +4,10 @@
 use std::collections::BTreeMap;
 
 use record::{
-    Blocks, ByteCounts, Cell, ClientUse, Completions, Contender, ContenderFacts, Course, CpuLayout,
-    Ending, Facts, Interval, Latencies, LatencyMillis, LoadPlan, LoadRecord, LoadStop,
-    MachineSeries, Metric, Plan, RequestCounts, RunRecord, ServerUse, SettingValue, Surroundings,
-    TcpUse, ThreadUse, Visit, VisitPlan, VisitState, Workload,
+    AtEnd, Blocks, ByteCounts, Carrier, Cell, ClientUse, Completions, Contender, ContenderFacts,
+    Course, CpuLayout, Ending, Facts, Interval, Latencies, LatencyMillis, LoadPlan, LoadRecord,
+    LoadStop, MachineSeries, Metric, Outcome, Plan, RequestCounts, RunRecord, Sample, ServerUse,
+    SettingValue, Surroundings, TcpUse, ThreadUse, Visit, VisitPlan, VisitState, Workload,
 };
 use units::{Bytes, Nanos, Share};
 
@@ -54,7 +54,7 @@ pub(crate) fn run(names: &[&str], blocks: u32) -> RunRecord {
     run
 }
 
-/// Says that counters moved by so much while a visit was loaded. A name is "server.TcpExt.ListenOverflows"; all
+/// Says by how much counters moved while a visit was loaded. A name is "server.TcpExt.ListenOverflows"; all
 /// counters of TCP of both sides could be read.
 pub(crate) fn count(visit: &mut Visit, moved: &[(&str, i64)]) {
     let around = visit.surroundings.get_or_insert_default();
@@ -79,8 +79,8 @@ pub(crate) enum Phase {
     Body,
 }
 
-/// So many further requests of a load, over all its intervals, that take so many milliseconds longer, and at most 1 ms
-/// more.
+/// Further requests of a load, over all its intervals, that take a given number of milliseconds longer, and at most 1
+/// ms more.
 pub(crate) fn stall(load: &mut LoadRecord, requests: u64, millis: u64, phase: Phase) {
     for n in 0..requests {
         let fast = Nanos::from_micros(900 + n % TIMED);
@@ -127,8 +127,8 @@ pub(crate) fn make_unlike(run: &mut RunRecord) {
     }
 }
 
-/// Two unlike contenders, a and b, behind a link of so many bits a second: 99.6 % of it on the wire in every visit,
-/// requests that queue, and no CPU that is busy.
+/// Two unlike contenders, a and b, behind a link of a given number of bits a second: 99.6 % of it on the wire in every
+/// visit, requests that queue, and no CPU that is busy.
 pub(crate) fn behind_a_link(bits_per_s: f64, blocks: u32) -> RunRecord {
     let mut run = run(&["a", "b"], blocks);
     make_unlike(&mut run);
@@ -299,5 +299,24 @@ fn load_plan(wall: Nanos) -> LoadPlan {
         interval: INTERVAL,
         raw_max: 0,
         ..LoadPlan::get(([127, 0, 0, 1], 8080).into(), "/")
+    }
+}
+
+/// A good request on a connection, sent when it was due and answered at once with its first byte.
+pub(crate) fn sample(conn: u32, sent: Nanos, done: Nanos) -> Sample {
+    Sample {
+        due: sent,
+        sent,
+        first_byte: done,
+        done,
+        bytes_read: 3500,
+        bytes_body: PAGE.0,
+        status: 200,
+        outcome: Outcome::Ok,
+        conn,
+        bytes_head: 139,
+        carrier: Carrier::Reused,
+        at_end: AtEnd::Kept,
+        request: 0,
     }
 }

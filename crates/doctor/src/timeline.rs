@@ -113,7 +113,7 @@ impl Timeline {
         found
     }
 
-    /// The same in bins that are so many times as long (at least 1); what is left at the end is left out.
+    /// The same in bins that are this many times as long (at least 1); what is left at the end is left out.
     pub(crate) fn coarser(&self, times: usize) -> Self {
         let counts = self.counts.chunks_exact(times).map(|chunk| chunk.iter().sum()).collect();
         Self { from: self.from, bin: Nanos(self.bin.0 * times as u64), counts }
@@ -150,7 +150,7 @@ impl Timeline {
         self.replies() as f64 / self.counts.len() as f64
     }
 
-    /// Covariance of the counts with themselves so many bins later, over all bins.
+    /// Covariance of the counts with themselves a given number of bins later, over all bins.
     fn covariance(&self, lag: usize) -> f64 {
         let mean = self.mean();
         let off = |count: &u32| f64::from(*count) - mean;

@@ -24,7 +24,7 @@ use crate::conn::ServerEnd;
 const STATUSES: usize = 1000;
 
 /// Connections of a thread that the kernel is asked about when they are closed while the load runs, and of
-/// those behind them: one in so many. Where each request has its own connection, a system call more a
+/// one in this many of those behind them. Where each request has its own connection, a system call more a
 /// request would be a tenth of its cost.
 const LOOKED_AT_FIRST: u64 = 1000;
 const LOOKED_AT_ONE_OF: u64 = 16;
@@ -535,7 +535,12 @@ mod tests {
             n_looked_at += u64::from(recorder.disconnected());
         }
         assert_eq!(n_looked_at, 1000 + 1600 / 16);
-        let info = TcpInfo { retransmitted: 2, timeouts: Some(1), timeout_time: Some(Nanos(9)) };
+        let info = TcpInfo {
+            retransmitted: 2,
+            timeouts: Some(1),
+            timeout_time: Some(Nanos(9)),
+            ..TcpInfo::default()
+        };
         recorder.looked_at(Some(info));
         recorder.looked_at(Some(info));
         recorder.looked_at(None);

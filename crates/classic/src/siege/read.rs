@@ -1,5 +1,5 @@
-//! siege's report read back: of 2.6 (bytes), of 2.7 to 4.1.5 (seconds), of 4.1.7 and 4.2 (milliseconds), and as JSON (`-j`:
-//! seconds in every version). Source of the layout: JoeDog/siege, `src/main.c`.
+//! siege's report read back: of 2.6 (bytes), of 2.7 to 4.1.5 (seconds), of 4.1.7 and 4.2 (milliseconds), and as JSON
+//! (`-j`: seconds in every version). Source of the layout: JoeDog/siege, `src/main.c`.
 
 use units::{Nanos, Share};
 

@@ -1,6 +1,6 @@
-//! wrk, of 4.0 to 4.2: its command line, its scripts, its report, and its report read back. Owns all that is particular to it. Source of the facts: wg/wrk, `src/wrk.c`,
-//! `src/script.c`, `src/stats.c`, and Debian's wrk 4.1.0, which is trusted where the two differ.
-//! Start reading at [`command`].
+//! wrk, of 4.0 to 4.2: its command line, its scripts, its report, and its report read back. Owns all that is particular
+//! to it. Source of the facts: wg/wrk, `src/wrk.c`, `src/script.c`, `src/stats.c`, and Debian's wrk 4.1.0, which is
+//! trusted where the two differ. Start reading at [`command`].
 //!
 //! What a script cannot change is asked by the plan, whose one request is wrk's byte for byte. What it
 //! can change is asked by a scenario ([`lua::Users`]).

@@ -157,7 +157,7 @@ fn run_by(
     Ok(RunRecord::from_json(&text)?)
 }
 
-/// A process number would not do: between two visits so many processes may be started that it is always odd.
+/// A process number would not do: it may be odd in every visit, if the number of processes in between is even.
 fn by_chance(dir: &Path, joust: &str) -> Outcome<String> {
     let path = dir.join("by-chance");
     let text = format!(

@@ -103,30 +103,20 @@ fn common_divisor(mut a: u64, mut b: u64) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use record::{Outcome, RunRecord, Sample};
+    use record::RunRecord;
 
     use super::*;
     use crate::testdata;
 
-    /// Latencies of about 1.2 to 9 ms, rounded to so many nanoseconds.
+    /// Latencies of about 1.2 to 9 ms, rounded to a given number of nanoseconds.
     fn rounded(step: u64) -> RunRecord {
         let mut run = testdata::run(&["a"], 2);
         for load in run.visits.iter_mut().filter_map(|visit| visit.load.as_mut()) {
             load.raw = (0..200_u64)
-                .map(|n| Sample {
-                    due: Nanos(n * 7_777),
-                    sent: Nanos(n * 7_777),
-                    first_byte: Nanos::ZERO,
-                    done: Nanos(n * 7_777 + (1_200_000 + n * n * 197) / step * step),
-                    bytes_read: 100,
-                    bytes_body: 10,
-                    status: 200,
-                    outcome: Outcome::Ok,
-                    conn: 0,
-                    bytes_head: 90,
-                    carrier: Default::default(),
-                    at_end: Default::default(),
-                    request: 0,
+                .map(|n| {
+                    let sent = Nanos(n * 7_777);
+                    let took = (1_200_000 + n * n * 197) / step * step;
+                    testdata::sample(0, sent, Nanos(sent.0 + took))
                 })
                 .collect();
         }

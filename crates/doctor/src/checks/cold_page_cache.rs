@@ -98,7 +98,7 @@ mod tests {
         look(&Evidence::of(run))
     }
 
-    /// Eight visits of a, slower until then, with so many faults each.
+    /// Eight visits of a, slower until then, with a given number of faults each.
     fn with(until_ms: u64, faults_major: u64) -> RunRecord {
         let (delay, delay_until) = (Nanos::from_millis(5), Nanos::from_millis(until_ms));
         let cold = Loop { delay, delay_until, ..Loop::clean(4, 20_000.0) };

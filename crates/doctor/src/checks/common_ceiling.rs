@@ -1,8 +1,9 @@
-//! Owns the check that two unlike servers did not meet at a limit that both have in common. Start reading at [`look`].
+//! Owns the check that two unlike servers did not meet at a limit that both have in common. Start reading at
+//! [`look`].
 //!
-//! If the generator, the network or a CPU that both sides share sets the pace, every server that is fast enough has
-//! the same rate, and "no difference" is said of the limit. So two that are unlike, equal within 1 %, and were seen at
-//! such a limit get no verdict. A server that is compared with itself is equal anyway, and nothing is said.
+//! If the generator, the network or a CPU that both sides share sets the pace, every server that is fast enough has the
+//! same rate, and "no difference" is said of the limit. So two that are unlike, equal within 1 %, and were seen at such
+//! a limit get no verdict. A server that is compared with itself is equal anyway, and nothing is said.
 
 use record::{Certainty, Question, Severity};
 
@@ -162,7 +163,7 @@ mod tests {
     use super::*;
     use crate::testdata;
 
-    /// a and b at the generator's limit, b's rate so much higher.
+    /// a and b at the generator's limit, b's rate higher by a factor.
     fn at_generator(more: f64) -> RunRecord {
         let mut run = testdata::run(&["a", "b"], 8);
         testdata::make_unlike(&mut run);

@@ -111,7 +111,7 @@ mod tests {
     use super::*;
     use crate::testdata;
 
-    /// Of 64 connections of b so many were idle, and so many of those were never open.
+    /// Of 64 connections of b `idle` were idle, and `never_open` of those were never open.
     fn seen(idle: u32, never_open: u32) -> Vec<Observation> {
         let mut run = testdata::run(&["a", "b"], 8);
         for visit in run.visits.iter_mut().filter(|visit| visit.contender == 1) {

@@ -221,7 +221,7 @@ mod tests {
     use crate::simulated::Loop;
     use crate::testdata;
 
-    /// Puts in each visit of a run that something waited for a CPU for so many milliseconds.
+    /// Puts in each visit of a run that something waited for a CPU for a given number of milliseconds.
     fn waited_for(run: &mut RunRecord, millis: i64) {
         for visit in &mut run.visits {
             let course = Course { first: 0, steps: vec![millis * 1_000] };
@@ -234,7 +234,7 @@ mod tests {
         }
     }
 
-    /// Loads of ten seconds in which no byte leaves for so long every two seconds.
+    /// Loads of ten seconds in which no byte leaves for a given time every two seconds.
     fn paused(millis: u64) -> RunRecord {
         let each = Loop {
             length: Nanos::from_secs(10),
@@ -301,7 +301,7 @@ mod tests {
         );
     }
 
-    /// An open loop in which so many of 1,000 requests waited 100 ms for a connection.
+    /// An open loop in which some of 1,000 requests, as given, waited 100 ms for a connection.
     fn queued(number: u64) -> Vec<Observation> {
         let mut run = testdata::run(&["a", "b"], 4);
         for visit in run.visits.iter_mut().filter(|visit| visit.contender == 0) {

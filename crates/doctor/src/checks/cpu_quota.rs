@@ -1,6 +1,6 @@
 //! Owns the check that no quota of CPU time stopped server or generator. Start reading at [`look`].
 //!
-//! A cgroup with a quota (`cpu.max`, a container's limit) may use so much CPU time in each period of 100 ms. What
+//! A cgroup with a quota (`cpu.max`, a container's limit) may use a fixed CPU time in each period of 100 ms. What
 //! it does in less it does at full speed, then it stands still until the period ends. Throughput is then the quota's,
 //! and latency has a comb of 100 ms. The kernel counts periods in which it was stopped, and the time.
 //!
@@ -127,7 +127,7 @@ mod tests {
     use super::*;
     use crate::testdata;
 
-    /// Visits of contender 0 in which so many of 10 periods were stopped, so many ms each.
+    /// Visits of contender 0 in which `of_ten` of 10 periods were stopped, for `lost_ms` each.
     fn throttled(of_ten: i64, lost_ms: i64) -> RunRecord {
         let mut run = testdata::run(&["a", "b"], 8);
         for visit in run.visits.iter_mut().filter(|visit| visit.contender == 0) {

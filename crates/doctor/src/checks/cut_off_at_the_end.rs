@@ -109,7 +109,7 @@ mod tests {
     use super::*;
     use crate::testdata;
 
-    /// Eight visits of a and b, cut or not, where so many of b's requests were drained or never answered.
+    /// Eight visits of a and b, cut or not, where a given number of b's requests were drained or never answered.
     fn with(cut: Nanos, done: u64, drained: u64, unanswered: u64) -> RunRecord {
         let mut run = testdata::run(&["a", "b"], 8);
         for visit in run.visits.iter_mut().filter(|visit| visit.contender == 1) {

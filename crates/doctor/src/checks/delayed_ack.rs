@@ -76,7 +76,7 @@ mod tests {
 
     const COUNTED: &str = "client.TcpExt.DelayedACKs";
 
-    /// In each visit of b so many requests took 41 ms, and so many acknowledgements were late.
+    /// In each visit of b a given number of requests took 41 ms, and a given number of acknowledgements were late.
     fn planted(stalled: u64, phase: Phase, counted: i64) -> RunRecord {
         let mut run = testdata::run(&["a", "b"], 8);
         for visit in run.visits.iter_mut().filter(|visit| visit.contender == 1) {

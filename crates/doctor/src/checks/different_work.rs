@@ -151,7 +151,7 @@ mod tests {
     const HEAD: &str =
         "HTTP/1.1 200 OK\r\nDate: Sun, 06 Nov 1994 08:49:37 GMT\r\nContent-Length: 3361\r\n\r\n";
 
-    /// a with that head and b with this one, whose replies are so many bytes longer.
+    /// a with that head and b with this one, whose replies are a given number of bytes longer.
     fn seen(head: &str, longer: u64) -> Vec<Observation> {
         let mut run = testdata::run(&["a", "b"], 4);
         run.contenders[0].head = HEAD.to_owned();

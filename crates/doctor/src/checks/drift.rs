@@ -161,7 +161,7 @@ pub(crate) mod tests {
     use crate::noise::{Law, Noise};
     use crate::testdata;
 
-    /// From half-time on contenders run at these factors, and the calibration takes so much longer.
+    /// From half-time on contenders run at these factors, and the calibration takes longer by a factor.
     pub(crate) fn run(blocks: u32, factors: &[f64], calibration: f64, seed: u64) -> RunRecord {
         let names = ["a", "b", "c", "d"];
         let mut run = testdata::light(&names[..factors.len()], blocks);

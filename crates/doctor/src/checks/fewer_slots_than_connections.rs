@@ -143,7 +143,7 @@ mod tests {
     use super::*;
     use crate::testdata;
 
-    /// Eight visits of a and b, of 64 connections, of which b's good replies fill so many; so many requests of
+    /// Eight visits of a and b, of 64 connections, of which b's good replies fill some, as given; some requests of
     /// 100 are told 503.
     fn with(filled: f64, percent: u64) -> RunRecord {
         let mut run = testdata::run(&["a", "b"], 8);

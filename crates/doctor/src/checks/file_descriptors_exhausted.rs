@@ -111,7 +111,7 @@ mod tests {
         run
     }
 
-    /// The server b had so many files open, and so many of its connections got no reply.
+    /// The server b had a given number of files open, and a given number of its connections got no reply.
     fn at(files: u32, unanswered: u64) -> RunRecord {
         let mut run = clean();
         for visit in run.visits.iter_mut().filter(|visit| visit.contender == 1) {

@@ -140,7 +140,7 @@ fn look_at(evidence: &Evidence, contender: usize) -> Option<Closing> {
 /// The number of replies that nearly all connections had which the server ended.
 struct Ends {
     limit: u64,
-    /// Connections that had so many.
+    /// Connections with that number of replies.
     same: u64,
     /// All that the server ended.
     all: u64,
@@ -167,15 +167,15 @@ impl std::fmt::Display for Ends {
         let (same, all) = (words::grouped(*same), words::count(*all, "connection"));
         write!(
             f,
-            ", a limit of {} a connection: so many had {same} of {all} that it ended",
+            ", a limit of {} a connection: {same} of {all} that it ended had that number",
             words::count(*limit, "request")
         )
     }
 }
 
-/// After how many requests connections are closed, where their ends were not counted. It lies between requests over all connections (the end of
-/// the load cut the last ones) and requests over those that were closed. Limits are round numbers, so the
-/// roundest number between the two is taken.
+/// After how many requests connections are closed, where their ends were not counted. It lies between requests over all
+/// connections (the end of the load cut the last ones) and requests over those that were closed. Limits are round
+/// numbers, so the roundest number between the two is taken.
 fn limit(requests: u64, made: u64, closed: u64) -> u64 {
     let (low, high) = (requests.div_ceil(made.max(1)), requests / closed.max(1));
     let steps = (0..19).rev().map(|power| 10_u64.pow(power));
@@ -208,7 +208,7 @@ mod tests {
     use super::*;
     use crate::testdata;
 
-    /// Contender 1 closes each connection after so many requests.
+    /// Contender 1 closes each connection after a given number of requests.
     fn limited_to(requests: u64) -> RunRecord {
         let mut run = testdata::run(&["a", "b"], 8);
         for visit in run.visits.iter_mut().filter(|visit| visit.contender == 1) {
@@ -218,7 +218,7 @@ mod tests {
         run
     }
 
-    /// Each contender closes its connections after so many requests.
+    /// Each contender closes its connections after a given number of requests.
     fn limited_to_each(limits: &[u64]) -> RunRecord {
         let names = ["a", "b", "c"];
         let mut run = testdata::run(&names[..limits.len()], 8);
@@ -304,7 +304,7 @@ mod tests {
         for limit in [100, 1000, 137] {
             let said = ended(&[(limit, 40), (3, 1)]);
             let counted = format!(
-                "{} requests a connection: so many had 320 of 328 connections that it ended",
+                "{} requests a connection: 320 of 328 connections that it ended had that number",
                 words::grouped(limit)
             );
             assert!(said.contains(&counted), "{said}");

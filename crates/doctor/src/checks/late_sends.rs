@@ -72,7 +72,7 @@ mod tests {
     use super::*;
     use crate::testdata;
 
-    /// Open loops of b, so many of eight of which were late by so much of 4 ms at p99.
+    /// Open loops of b, of which some of eight were late, by a part of 4 ms at p99.
     fn seen(visits: usize, late: f64) -> Vec<Observation> {
         let mut run = testdata::run(&["a", "b"], 8);
         let of_b = run.visits.iter_mut().filter(|visit| visit.contender == 1);

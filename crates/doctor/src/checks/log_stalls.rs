@@ -38,7 +38,7 @@ const SERVICE_TIMES_MIN: u64 = 10;
 const SILENCES_MIN: usize = 3;
 /// With fewer connections one stalled request is a silence.
 const CONNECTIONS_MIN: u32 = 4;
-/// Of a reading: so long something waited for a disk.
+/// Of a reading: how long something waited for a disk.
 const WAITED_MIN: Nanos = Nanos::from_millis(5);
 const READINGS_MIN: usize = 10;
 /// Share of the readings in which something waited: with more, silences lie in them by chance.
@@ -148,8 +148,8 @@ mod tests {
     use super::*;
     use crate::testdata;
 
-    /// Eight visits of a and b with readings each 200 ms. In the third reading b is silent for so many bins, and
-    /// something waits for a disk for so many milliseconds in the readings named.
+    /// Eight visits of a and b with readings each 200 ms. In the third reading b is silent for a given number of bins,
+    /// and something waits for a disk for a given number of milliseconds in the readings named.
     fn with(silent: usize, waits: &[(usize, i64)]) -> RunRecord {
         let mut run = testdata::run(&["a", "b"], 8);
         for visit in &mut run.visits {

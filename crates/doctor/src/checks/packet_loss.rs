@@ -127,7 +127,7 @@ mod tests {
     use super::*;
     use crate::testdata::{self, Phase};
 
-    /// In each visit of b so many of a thousand requests stalled in either phase, and counters moved.
+    /// In each visit of b some of a thousand requests, as given, stalled in either phase, and counters moved.
     fn planted(before: u64, behind: u64, counters: &[(&str, i64)]) -> RunRecord {
         let mut run = testdata::run(&["a", "b"], 8);
         for visit in run.visits.iter_mut().filter(|visit| visit.contender == 1) {

@@ -46,7 +46,7 @@ const BORN_PER_S_MIN: f64 = 0.5;
 const FORKS_BY_DESIGN: f64 = 0.5;
 /// The machine's forks, or connections that had to be made again, over births: counted apart, they agree.
 const AGREE: std::ops::RangeInclusive<f64> = 0.5..=2.0;
-/// A request belongs to the tail from so many median service times on, and the tail matters from this share of
+/// A request belongs to the tail from this many median service times on, and the tail matters from this share of
 /// the time of all requests on.
 const TAIL_FROM: f64 = 5.0;
 const TAIL_SHARE_MIN: f64 = 0.1;
@@ -206,8 +206,8 @@ mod tests {
         visit.surroundings = Some(Box::new(around));
     }
 
-    /// Eight visits of a and b; so many processes of b's are born in each, and so many requests of each
-    /// interval of 100 take 20 ms, not 1 ms.
+    /// Eight visits of a and b; a given number of processes of b's are born in each, and a given number of requests of
+    /// each interval of 100 take 20 ms, not 1 ms.
     fn with(born: u32, slow: u64, forks: Option<i64>) -> RunRecord {
         let mut run = testdata::run(&["a", "b"], 8);
         for visit in run.visits.iter_mut().filter(|visit| visit.contender == 1) {

@@ -29,7 +29,7 @@ pub const ITEM: Check = Check {
     look,
 };
 
-/// A rate was missed for want of connections where one could not be made for each so many of the requests that
+/// A rate was missed for want of connections where one could not be made for each group of this many requests that
 /// are missing: each is waited for before it is tried again, while others queue.
 const MISSING_PER_UNCONNECTED: u64 = 10;
 
@@ -104,7 +104,7 @@ mod tests {
     use super::*;
     use crate::testdata;
 
-    /// Contender 1 begins so many of 50,000 requests in each of so many visits of 8.
+    /// Contender 1 begins fewer than 50,000 requests in each of some of its 8 visits, as given.
     fn begun(n_begun: u64, visits: usize) -> RunRecord {
         let mut run = testdata::run(&["a", "b"], 8);
         for load in run.visits.iter_mut().filter_map(|visit| visit.load.as_mut()) {

@@ -83,7 +83,7 @@ mod tests {
     use super::*;
     use crate::testdata;
 
-    /// In each visit of b so many requests waited for 200 ms, and counters moved.
+    /// In each visit of b a given number of requests waited for 200 ms, and counters moved.
     fn planted(waited: u64, counters: &[(&str, i64)]) -> RunRecord {
         let mut run = testdata::run(&["a", "b"], 8);
         for visit in run.visits.iter_mut().filter(|visit| visit.contender == 1) {

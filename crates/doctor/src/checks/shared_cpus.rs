@@ -131,7 +131,7 @@ mod tests {
     use super::*;
     use crate::testdata;
 
-    /// What was read in a second on one CPU that was idle for so many of 100 ticks, with so much waiting.
+    /// What was read in a second on one CPU that was idle for some of 100 ticks and waited for some, as given.
     fn series(idle: i64, waited_ms: i64) -> MachineSeries {
         let course = |step| Course { first: 0, steps: vec![step] };
         MachineSeries {

@@ -80,7 +80,7 @@ mod tests {
     use super::*;
     use crate::testdata;
 
-    /// Three seconds of load, in which the server was dead after so many intervals of 100 ms.
+    /// Three seconds of load, in which the server was dead after a given number of intervals of 100 ms.
     fn dead_after(n_intervals: u64) -> LoadRecord {
         let mut load = testdata::load();
         load.seconds = 3.0;

@@ -130,7 +130,8 @@ mod tests {
     use super::*;
     use crate::testdata;
 
-    /// Visits of a second on four CPUs, each with so many NET_RX; the first spends so many of 100 ticks there.
+    /// Visits of a second on four CPUs, each with a given number of NET_RX; the first spends a part of 100 ticks
+    /// there, as given.
     fn received(net_rx: [i64; 4], softirq: i64, used: usize) -> RunRecord {
         let mut run = testdata::run(&["a", "b"], 8);
         for visit in run.visits.iter_mut().filter(|visit| visit.contender == 0) {

@@ -1,4 +1,5 @@
-//! Owns the check that an open loop at a constant rate did not send its requests in bursts. Start reading at [`look`].
+//! Owns the check that an open loop at a constant rate did not send its requests in bursts. Start reading at
+//! [`look`].
 //!
 //! Clients that tick together (a timer each, all begun at once; several agents with one clock) ask 64 times at once
 //! and then not at all. The mean rate is as asked, and the latencies are those of a queue that no user makes. In bins
@@ -33,7 +34,7 @@ pub(crate) const ITEM: Check = Check {
 
 /// Requests that are due in a bin.
 const DUE_IN_BIN: f64 = 5.0;
-/// A bin with so many times as much is a burst. Of a Poisson process one bin in 4,000 has.
+/// A bin with this many times the usual number is a burst. Of a Poisson process one bin in 4,000 has.
 const BURST_MIN: f64 = 3.0;
 /// Share of the requests in bursts: one that a stopped generator made is less.
 const IN_BURSTS_MIN: f64 = 0.25;
@@ -117,7 +118,7 @@ fn bursts(visit: &Visit, load: &LoadRecord) -> Option<Bursts> {
 
 #[cfg(test)]
 mod tests {
-    use record::{Completions, OpenLoop, Outcome, RunRecord, Sample};
+    use record::{Completions, OpenLoop, RunRecord};
     use units::PerSecond;
 
     use super::*;
@@ -141,21 +142,7 @@ mod tests {
             let at = Nanos(if ticks { due / 50_000_000 * 50_000_000 + 1 } else { due });
             let done = at + Nanos::from_micros(300);
             load.completions.record(done);
-            load.raw.push(Sample {
-                due: at,
-                sent: at,
-                first_byte: done,
-                done,
-                bytes_read: 100,
-                bytes_body: 10,
-                status: 200,
-                outcome: Outcome::Ok,
-                conn: 0,
-                bytes_head: 90,
-                carrier: Default::default(),
-                at_end: Default::default(),
-                request: 0,
-            });
+            load.raw.push(testdata::sample(0, at, done));
         }
         run
     }

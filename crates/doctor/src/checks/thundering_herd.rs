@@ -81,7 +81,7 @@ mod tests {
     use super::*;
     use crate::testdata;
 
-    /// Visits of a without keep-alive: 45,000 connections each, so many workers, and switches for each.
+    /// Visits of a without keep-alive: 45,000 connections each, a given number of workers, and switches for each.
     fn with(workers: u32, switches: u64) -> RunRecord {
         let mut run = testdata::run(&["a"], 8);
         run.plan.cells[0].workload.keep_alive = false;

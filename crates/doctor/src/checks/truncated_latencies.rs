@@ -18,7 +18,7 @@ pub(crate) const ITEM: Check = Check {
     meaning: "requests that took longer are in no quantile, so the slowest part of the distribution is a lower \
               bound",
     remedy: "wait for longer than the slowest reply takes (--timeout, [workload] timeout), or read the timeouts \
-             as replies that took at least so long",
+             as replies that took at least that time",
     detection: "Requests timed out while they waited for a reply, and as many failed after 99 % of the timeout or \
                 later",
     example: "`joust serve --fixed 3361 --fault stall=1%,600ms` and `joust load --timeout 500ms`",
@@ -74,7 +74,7 @@ mod tests {
     use super::*;
     use crate::testdata;
 
-    /// A timeout of 500 ms, and so many of 1,000 requests of b that failed after `took`.
+    /// A timeout of 500 ms, and some of 1,000 requests of b that failed after `took`.
     fn seen(timed_out: u64, took: Nanos) -> Vec<Observation> {
         let mut run = testdata::run(&["a", "b"], 4);
         for visit in run.visits.iter_mut().filter(|visit| visit.contender == 1) {

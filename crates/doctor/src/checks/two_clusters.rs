@@ -307,7 +307,8 @@ mod tests {
         assert!(text.ends_with(" % apart, none between"), "{text}");
     }
 
-    /// Visits of contender 0 take so long, in microseconds: their fast requests, the share of slow ones, and these.
+    /// Visits of contender 0 take a given time, in microseconds: their fast requests, the share of slow ones, and
+    /// these.
     fn timed(blocks: u32, times: fn(u32, &mut Noise) -> (f64, f64, f64)) -> RunRecord {
         let mut run = testdata::run(&["a", "b"], blocks);
         let mut noise = Noise::new(7);

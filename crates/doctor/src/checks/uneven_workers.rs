@@ -125,12 +125,12 @@ fn chi_squared_z(value: f64, degrees: f64) -> f64 {
 
 #[cfg(test)]
 mod tests {
-    use record::{RunRecord, Sample};
+    use record::RunRecord;
 
     use super::*;
     use crate::testdata;
 
-    /// One load of eight connections, each of which is answered every so many microseconds.
+    /// One load of eight connections, each of which is answered at its own interval, in microseconds.
     fn with(each_us: [u64; 8]) -> RunRecord {
         let mut run = testdata::run(&["a"], 1);
         let load = run.visits[0].load.as_mut().unwrap();
@@ -138,23 +138,10 @@ mod tests {
         load.raw_stride = 1;
         for (conn, step) in each_us.into_iter().enumerate() {
             let ends = (1..).map(|n| Nanos::from_micros(n * step));
-            load.raw.extend(ends.take_while(|end| *end < Nanos::from_millis(900)).map(|done| {
-                Sample {
-                    due: Nanos::ZERO,
-                    sent: Nanos(done.0 - step * 1000),
-                    first_byte: done,
-                    done,
-                    bytes_read: 1,
-                    bytes_body: 1,
-                    status: 200,
-                    outcome: Outcome::Ok,
-                    conn: conn as u32,
-                    bytes_head: 0,
-                    carrier: Default::default(),
-                    at_end: Default::default(),
-                    request: 0,
-                }
-            }));
+            load.raw.extend(
+                ends.take_while(|end| *end < Nanos::from_millis(900))
+                    .map(|done| testdata::sample(conn as u32, Nanos(done.0 - step * 1000), done)),
+            );
         }
         run
     }

@@ -70,7 +70,7 @@ mod tests {
     use super::*;
     use crate::testdata;
 
-    /// Eight visits of a and b, of 64 connections each, where so many of b's in each visit waited.
+    /// Eight visits of a and b, of 64 connections each, where a given number of b's in each visit waited.
     fn seen_with(unanswered: u64) -> Vec<Observation> {
         let mut run = testdata::run(&["a", "b"], 8);
         for visit in run.visits.iter_mut().filter(|visit| visit.contender == 1) {

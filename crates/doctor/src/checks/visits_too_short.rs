@@ -116,7 +116,7 @@ struct EndedRequests {
 }
 
 impl EndedRequests {
-    /// Whether the requests are fewer than so many on each connection.
+    /// Whether there are fewer requests than this number on each connection.
     fn below(self, rounds: u64) -> bool {
         self.requests < rounds * self.connections
     }
@@ -179,7 +179,7 @@ mod tests {
 
     const PAGE: Bytes = Bytes(3_000_000);
 
-    /// Eight visits of a and b, of 64 connections each, asking for a long page; so many of a's ended so
+    /// Eight visits of a and b, of 64 connections each, asking for a long page; a given number of a's ended so
     /// many requests in what was measured, and as many again before it and while they drained.
     fn with(visits: usize, requests: u64) -> RunRecord {
         let mut run = testdata::run(&["a", "b"], 8);
@@ -300,7 +300,7 @@ mod tests {
         assert_eq!(by_tool(None), []);
     }
 
-    /// A load alone of one request after the other: so many on each of 10 connections, 10 ms each.
+    /// A load alone of one request after the other: the same number on each of 10 connections, 10 ms each.
     fn alone(rounds: u64) -> Vec<record::Finding> {
         let mut load = testdata::load();
         load.connections = 10;

@@ -44,7 +44,7 @@ pub(crate) const ITEM: Check = Check {
 
 /// By how much a first part must change the rate of the whole: the margin below which studies see no difference.
 const SHARE_MIN: f64 = 0.02;
-/// With so many visits, that most of them agree is a second witness.
+/// From this number of visits on, that most of them agree is a second witness.
 const VISITS_MIN: usize = 4;
 const VISITS_SHARE_MIN: f64 = 0.75;
 /// With fewer, the difference must be larger: another program that ends or starts makes one as well.
@@ -54,7 +54,7 @@ const REST_CHANGES_MAX: f64 = 1.0 / 3.0;
 /// How much more of the time something may wait for a CPU at first than later.
 const PRESSURE_MORE_MAX: f64 = 0.1;
 /// Where something waited for a CPU for more of the time than this, others' work changes rates at any time. Then
-/// CPUs must have been in less demand while the server was slow, by so much: nobody else took them.
+/// CPUs must have been in less demand, by this share, while the server was slow: nobody else took them.
 const PRESSURE_MAX: f64 = 0.5;
 const PRESSURE_LESS_MIN: f64 = 0.2;
 

@@ -124,7 +124,8 @@ mod tests {
     use super::*;
     use crate::testdata;
 
-    /// A reference of so many bytes beside bodies of 3,361, of which so many of 1,000 count as wrong.
+    /// A reference of a given number of bytes beside bodies of 3,361, of which some of 1,000 count as wrong, as
+    /// given.
     fn of_length(expected: u64, wrong: u64, body: u64) -> Vec<Observation> {
         let mut run = testdata::run(&["a", "b"], 4);
         for visit in run.visits.iter_mut().filter(|visit| visit.contender == 1) {

@@ -1,12 +1,12 @@
 //! Tests of the check for stalls of a fixed time: planted in a modelled loop, and in made-up runs.
 
-use record::{AtEnd, Carrier, Outcome, RunRecord, Sample};
+use record::{RunRecord, Sample};
 
 use super::*;
 use crate::simulated::Loop;
 use crate::testdata::{self, Phase};
 
-/// A load of some seconds with so many of its replies held for 200 ms, and counters that did not move.
+/// A load of some seconds with a given number of its replies held for 200 ms, and counters that did not move.
 fn held(share: f64, seed: u64) -> RunRecord {
     let one = Loop { length: Nanos::from_secs(8), stalled: share, ..Loop::clean(20, 10_000.0) };
     counted(Loop::run(&[one], &["a"], 1, seed))
@@ -71,7 +71,7 @@ fn clean_loops_pauses_and_batches_are_silent() {
     }
 }
 
-/// In each visit of b so many requests stall for so long.
+/// In each visit of b a given number of requests stall for a given time.
 fn planted(stalled: u64, millis: u64, phase: Phase, counters: &[(&str, i64)]) -> RunRecord {
     let mut run = testdata::run(&["a", "b"], 8);
     for visit in run.visits.iter_mut().filter(|visit| visit.contender == 1) {
@@ -164,24 +164,10 @@ fn several_kinds_of_requests_and_shares_out_of_bounds_are_silent() {
     assert_eq!(look(&Evidence::of(&planted(400, 200, Phase::FirstByte, &[]))), [], "31 %");
 }
 
-/// A request of a connection that took so long.
+/// A request of a connection that took a given time.
 fn sample(conn: u32, sent_ms: u64, took_ms: u64) -> Sample {
     let (sent, done) = (Nanos::from_millis(sent_ms), Nanos::from_millis(sent_ms + took_ms));
-    Sample {
-        due: sent,
-        sent,
-        first_byte: done,
-        done,
-        bytes_read: 3500,
-        bytes_body: 3361,
-        status: 200,
-        outcome: Outcome::Ok,
-        conn,
-        bytes_head: 139,
-        carrier: Carrier::Reused,
-        at_end: AtEnd::Kept,
-        request: 0,
-    }
+    testdata::sample(conn, sent, done)
 }
 
 #[test]
