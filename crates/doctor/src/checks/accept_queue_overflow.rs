@@ -28,9 +28,9 @@ pub(crate) const ITEM: Check = Check {
     meaning: "the clients that waited made no load, and the others had a server with fewer of them",
     remedy: "raise the server's backlog (listen, ListenBacklog) and net.core.somaxconn, let the server accept \
              sooner, or connect more slowly; report the time to connect apart from service times",
-    detection: "At least five connections, and 1 % of all, took as long as a repeated SYN (1, 2, 3, 4, 5, 7, 9, 11, 15 or \
-             21 s, and up to 60 ms more) or were never made. It is confirmed where ListenOverflows or ListenDrops of \
-             the server, or TCPSynRetrans, moved too",
+    detection: "At least five connections took as long as a repeated SYN (1, 2, 3, 4, 5, 7, 9, 11, 15 or 21 s, and up to \
+             60 ms more) or were never made, and these are 1 % of all connections or of the time of all clients. It \
+             is confirmed where ListenOverflows or ListenDrops of the server, or TCPSynRetrans, moved too",
     example: "a server with listen(fd, 1) that does not accept for 300 ms, and `joust load -c 50`",
     source: "https://docs.kernel.org/networking/snmp_counter.html; listen(2); tcp(7)",
     needs: &[&counters::NETSTAT, &counters::LISTENERS],
@@ -41,7 +41,8 @@ pub(crate) const ITEM: Check = Check {
 const LATE_MAX: Nanos = Nanos::from_millis(60);
 /// Minimum number of connections that waited: fewer decide no verdict.
 const WAITED_MIN: u64 = 5;
-/// Minimum share of the connections that waited.
+/// Minimum share of the connections that waited, or of the clients' time in which they did. Without keep-alive each
+/// client makes thousands of connections, and one that waits for a second is one of them.
 const SHARE_MIN: f64 = 0.01;
 
 fn look(evidence: &Evidence) -> Vec<Observation> {
@@ -53,18 +54,22 @@ fn look_at(evidence: &Evidence, contender: usize) -> Option<Observation> {
     let newer = timers::SYN_AFTER_MS;
     // 3 s is in both, and counts once.
     let older = timers::SYN_AFTER_MS_BEFORE_3_1.into_iter().filter(|after| !newer.contains(after));
-    let at_timers: u64 = newer.into_iter().chain(older).map(|after| waited(&times, after)).sum();
+    let at_timers: Vec<(u64, u64)> =
+        newer.into_iter().chain(older).map(|after| (after, waited(&times, after))).collect();
     let never = never_made(evidence, contender);
     let overflows = transport::listen_drops(evidence, contender);
     let syn_again = transport::moved(evidence, contender, Of::Client, "TcpExt.TCPSynRetrans");
     // A connection that was never made may have many causes; an overflow names one.
-    let waited = at_timers + if overflows.unwrap_or(0) > 0 { never } else { 0 };
+    let never = if overflows.unwrap_or(0) > 0 { never } else { 0 };
+    let waited = never + at_timers.iter().map(|(_, count)| count).sum::<u64>();
     let planned: u64 = evidence.loads(contender).map(|(_, load)| u64::from(load.connections)).sum();
     let asked = times.connect.count().max(planned);
-    let share = waited as f64 / asked.max(1) as f64;
+    let of_connections = waited as f64 / asked.max(1) as f64;
+    let of_time = time_lost(evidence, contender, never, &at_timers);
     let is_known = overflows.is_some() || syn_again.is_some();
     let counted = overflows.unwrap_or(0).max(syn_again.unwrap_or(0));
-    if waited < WAITED_MIN || share < SHARE_MIN || (is_known && counted == 0) {
+    if waited < WAITED_MIN || of_connections.max(of_time) < SHARE_MIN || (is_known && counted == 0)
+    {
         return None;
     }
     let longest = transport::highest(evidence, contender, "listeners.queue_max");
@@ -79,14 +84,30 @@ fn look_at(evidence: &Evidence, contender: usize) -> Option<Observation> {
         ),
     };
     let evidence = format!(
-        "{}: {} of {} ({}) waited for a repeated SYN, for a second or more; {counts}{queue}",
+        "{}: {} of {} ({}) waited for a repeated SYN, for a second or more, which is {} of the clients' time; \
+         {counts}{queue}",
         evidence.name(contender),
         words::grouped(waited),
         words::count(asked, "connection"),
-        words::percent(share),
+        words::percent(of_connections),
+        words::percent(of_time),
     );
     let certainty = if counted > 0 { Certainty::Confirmed } else { Certainty::Suspected };
-    Some(Observation { certainty, share: Some(share), contenders: vec![contender], evidence })
+    Some(Observation { certainty, share: Some(of_time), contenders: vec![contender], evidence })
+}
+
+/// Share of the time of all clients that went by in waits: `at_timers` are milliseconds and how many took that long,
+/// and clients whose connection was never made waited for the whole load.
+fn time_lost(evidence: &Evidence, contender: usize, never: u64, at_timers: &[(u64, u64)]) -> f64 {
+    let (mut clients, mut seconds, mut loads) = (0.0, 0.0, 0.0);
+    for (_, load) in evidence.loads(contender) {
+        clients += f64::from(load.connections) * load.seconds;
+        seconds += load.seconds;
+        loads += 1.0;
+    }
+    let waits: f64 = at_timers.iter().map(|&(ms, count)| ms as f64 / 1000.0 * count as f64).sum();
+    let lost = waits + never as f64 * seconds / f64::max(loads, 1.0);
+    (lost / f64::max(clients, f64::MIN_POSITIVE)).min(1.0)
 }
 
 /// Connections that took as long as a SYN that was sent again after that time; none where that is within a tail.
@@ -153,13 +174,27 @@ mod tests {
                 (seen[0].certainty, &seen[0].contenders[..]),
                 (Certainty::Confirmed, &[1][..])
             );
-            let dose = waited as f64 / (64 + waited) as f64;
+            // Of the time of 64 clients in a load of 0.9 s.
+            let dose = waited as f64 / (64.0 * 0.9);
             assert!((seen[0].share.unwrap() / dose - 1.0).abs() < 0.05, "{seen:?}");
         }
         let seen = look(&Evidence::of(&planted(8, &drops)));
-        let said = "b: 64 of 576 connections (11.1 %) waited for a repeated SYN, for a second or more; segments \
-                    of handshakes: 64 dropped by the server's kernel, 64 sent again";
+        let said = "b: 64 of 576 connections (11.1 %) waited for a repeated SYN, for a second or more, which is 13.9 % of \
+                    the clients' time; segments of handshakes: 64 dropped by the server's kernel, 64 sent again";
         assert_eq!(seen[0].evidence, said);
+    }
+
+    #[test]
+    fn a_second_in_a_connection_of_thousands_is_much_of_a_client_s_time() {
+        let mut run = planted(0, &[("server.TcpExt.ListenOverflows", 30)]);
+        for visit in run.visits.iter_mut().filter(|visit| visit.contender == 1) {
+            let load = visit.load.as_mut().unwrap();
+            (0..40_000).for_each(|n| load.latencies.connect.record(Nanos(50_000 + n)));
+            late(load, 8);
+        }
+        let seen = look(&Evidence::of(&run));
+        assert!(seen[0].evidence.contains("of the clients' time"), "{seen:?}");
+        assert!((seen[0].share.unwrap() - 8.0 / (64.0 * 0.9)).abs() < 0.01, "{seen:?}");
     }
 
     #[test]
