@@ -31,6 +31,7 @@ mod single;
 mod timeline;
 mod timers;
 mod transport;
+mod waiting;
 mod window;
 mod words;
 

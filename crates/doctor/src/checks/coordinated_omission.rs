@@ -11,14 +11,14 @@
 //! A generator without a CPU makes the same silences. They are the server's if nothing waited for a CPU as long as
 //! they lasted (PSI), and the hypervisor took none.
 
-use record::{Certainty, GeneratorLimit, LoadRecord, MachineSeries, Question, Severity, Visit};
+use record::{Certainty, GeneratorLimit, LoadRecord, Question, Severity, Visit};
 use stats::Histogram;
 use units::Nanos;
 
 use super::Check;
 use crate::counters::{PRESSURE_CPU, STAT};
 use crate::timeline::{Silence, Timeline};
-use crate::{Evidence, Observation, window, words};
+use crate::{Evidence, Observation, waiting, window, words};
 
 /// See the module.
 pub(crate) const ITEM: Check = Check {
@@ -54,8 +54,6 @@ const OPEN_QUANTILES: [f64; 2] = [0.99, 0.9];
 const LONG_SILENCE: Nanos = Nanos::from_millis(500);
 /// Share of the silences in which something may have waited for a CPU, or the hypervisor had it.
 const WAITED_MAX: f64 = 0.5;
-/// Ticks of /proc/stat a second (USER_HZ, fixed in the kernel's interface).
-const TICKS_PER_S: f64 = 100.0;
 /// Wait in an open loop below which a reader is not misled: connecting and waking up take as long.
 const QUEUE_MIN: Nanos = Nanos::from_millis(2);
 
@@ -73,7 +71,7 @@ struct Silences {
     all: Vec<Nanos>,
     /// Time that was measured.
     length: Nanos,
-    /// Time in which something waited for a CPU or the hypervisor had it; `None` where it could not be read.
+    /// Time of the silences in which something waited for a CPU or the hypervisor had it; `None` where it could not be read.
     waited: Option<f64>,
 }
 
@@ -125,18 +123,16 @@ impl Silences {
         };
         self.length += timeline.length();
         self.service.merge(&sum.service);
-        let series = visit.surroundings.as_ref().map(|around| &around.series);
-        self.waited = self.waited.zip(series.and_then(waited)).map(|(sum, more)| sum + more);
         let gap = timeline.length().as_secs_f64() / timeline.replies().max(1) as f64;
         let at_least = SILENCE_MIN.max(Nanos::from_secs_f64(GAPS_MIN * gap));
         let end = timeline.from + timeline.length();
         let is_inside = |one: &Silence| one.from > timeline.from && one.from + one.length < end;
-        let silences: Vec<Nanos> = timeline
-            .silences(at_least)
-            .into_iter()
-            .filter(is_inside)
-            .map(|one| one.length)
-            .collect();
+        let mut silences = timeline.silences(at_least);
+        silences.retain(is_inside);
+        let series = visit.surroundings.as_ref().map(|around| &around.series);
+        let waited = series.and_then(|series| waiting::in_silences(series, &timeline, &silences));
+        self.waited = self.waited.zip(waited).map(|(sum, more)| sum + more);
+        let silences: Vec<Nanos> = silences.iter().map(|one| one.length).collect();
         let silent: f64 = silences.iter().map(|one| one.as_secs_f64()).sum();
         let talking = timeline.length().as_secs_f64() - silent;
         let per_s = sum.service.count() as f64 / talking.max(1e-3);
@@ -153,14 +149,6 @@ impl Silences {
             self.omitted.record(Nanos::from_secs_f64(left));
         }
     }
-}
-
-/// Seconds in which something waited for a CPU, or the hypervisor had one.
-fn waited(series: &MachineSeries) -> Option<f64> {
-    let for_cpu = series.change("pressure.cpu.some_us")? as f64 / 1e6;
-    let steal = series.counters.iter().filter(|(name, _)| name.ends_with(".steal_ticks"));
-    let stolen: i64 = steal.flat_map(|(_, course)| &course.steps).sum();
-    Some(for_cpu + stolen as f64 / TICKS_PER_S)
 }
 
 fn open(evidence: &Evidence, contender: usize) -> Option<Observation> {
@@ -215,7 +203,7 @@ fn waits_at(
 
 #[cfg(test)]
 mod tests {
-    use record::{Course, OpenLoop, RunRecord, Surroundings};
+    use record::{Course, MachineSeries, OpenLoop, RunRecord, Surroundings};
 
     use super::*;
     use crate::simulated::Loop;

@@ -10,7 +10,7 @@ use record::{Certainty, LoadRecord, Question, Severity, Visit};
 use units::Nanos;
 
 use super::Check;
-use crate::timeline::{Silence, Timeline, end};
+use crate::timeline::{Timeline, end};
 use crate::{Evidence, Observation, counters, words};
 
 /// See the module.
@@ -92,7 +92,7 @@ impl Sums {
             self.waited_s += waited.as_secs_f64();
             if waited >= WAITED_MIN {
                 self.waiting += 1;
-                let inside = silences.iter().map(|one| overlap(one, edge[0], edge[1]));
+                let inside = silences.iter().map(|one| one.overlap(edge[0], edge[1]));
                 self.inside_s += inside.sum::<f64>();
             }
         }
@@ -105,11 +105,6 @@ impl Sums {
     fn share(&self) -> f64 {
         if self.measured_s > 0.0 { self.silent_s / self.measured_s } else { 0.0 }
     }
-}
-
-fn overlap(silence: &Silence, from: Nanos, until: Nanos) -> f64 {
-    let end = (silence.from + silence.length).min(until);
-    end.saturating_sub(silence.from.max(from)).as_secs_f64()
 }
 
 fn judge(evidence: &Evidence, contender: usize, seen: &Sums, all: &[Sums]) -> Option<Observation> {

@@ -16,7 +16,7 @@ use units::Nanos;
 
 use super::Check;
 use crate::timeline::{Silence, Timeline};
-use crate::{Evidence, Observation, counters, words};
+use crate::{Evidence, Observation, counters, waiting, words};
 
 /// See the module.
 pub(crate) const ITEM: Check = Check {
@@ -30,7 +30,7 @@ pub(crate) const ITEM: Check = Check {
              another collector or more memory (-Xmx, -Xlog:gc,safepoint names each pause)",
     detection: "Three silences or more of at least 20 ms and 10 median service times, with 8 connections or \
              more, in which each connection waited just as long. It is confirmed if other contenders pause \
-             less than a third of that, or if hardly anything waited for a CPU meanwhile",
+             less than a third of that, or if nothing waited for a CPU in half of their time",
     example: "`joust serve --fixed 3361 --fault pause=every:500ms,for:50ms`",
     source: "https://docs.oracle.com/en/java/javase/21/gctuning/",
     needs: &[&counters::PRESSURE_CPU, &counters::QUOTA],
@@ -64,8 +64,8 @@ struct Pauses {
     /// Silent time and time in long requests, of all connections.
     silent_by_connection_s: f64,
     long_by_connection_s: f64,
-    /// Time in which something waited for a CPU; `None` where that is not known of each load.
-    pressure_s: Option<f64>,
+    /// Silent time in which something waited for a CPU; `None` where that is not known of each load.
+    waited_s: Option<f64>,
 }
 
 fn look(evidence: &Evidence) -> Vec<Observation> {
@@ -74,7 +74,7 @@ fn look(evidence: &Evidence) -> Vec<Observation> {
 }
 
 fn pauses(evidence: &Evidence, contender: usize) -> Pauses {
-    let mut all = Pauses { pressure_s: Some(0.0), ..Pauses::default() };
+    let mut all = Pauses { waited_s: Some(0.0), ..Pauses::default() };
     for (visit, load) in evidence.loads(contender) {
         let Some(timeline) = Timeline::measured(visit, load) else { continue };
         all.measured_s += timeline.length().as_secs_f64();
@@ -92,8 +92,8 @@ fn pauses(evidence: &Evidence, contender: usize) -> Pauses {
         all.long_by_connection_s +=
             long.map(|(span, times)| span.as_secs_f64() * times as f64).sum::<f64>();
         let series = visit.surroundings.as_ref().map(|around| &around.series);
-        let pressure = series.and_then(|series| series.change("pressure.cpu.some_us"));
-        all.pressure_s = all.pressure_s.zip(pressure).map(|(sum, us)| sum + us as f64 / 1e6);
+        let waited = series.and_then(|series| waiting::in_silences(series, &timeline, &silences));
+        all.waited_s = all.waited_s.zip(waited).map(|(sum, more)| sum + more);
     }
     all
 }
@@ -136,7 +136,7 @@ fn judge(
         Some(share) if share >= OTHERS_MAX * seen.share() => return None,
         Some(_) => Certainty::Confirmed,
         // Alone: what waited for a CPU for less time than the pauses took does not explain them.
-        None => match seen.pressure_s {
+        None => match seen.waited_s {
             Some(waited) if waited >= seen.silent_s / 2.0 => return None,
             Some(_) => Certainty::Confirmed,
             None => Certainty::Suspected,
