@@ -34,14 +34,14 @@ mod tests {
         let finding = |check: &str, certainty| Finding {
             check: check.to_owned(),
             certainty,
-            evidence: "the server: no request succeeded in the last 2s of 3s".to_owned(),
+            evidence: "the server: no reply came in the last 2s of 3s".to_owned(),
             ..Finding::default()
         };
         load.findings = vec![
             finding("generator_limit", Certainty::Suspected),
             finding("silent_at_end", Certainty::Confirmed),
         ];
-        assert_eq!(found(&load), ["no request succeeded in the last 2s of 3s"]);
+        assert_eq!(found(&load), ["no reply came in the last 2s of 3s"]);
         load.findings.push(finding("late_sends", Certainty::Confirmed));
         assert!(found(&load)[0].contains("the load generator itself was the limit"));
     }

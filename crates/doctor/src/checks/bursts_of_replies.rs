@@ -35,7 +35,7 @@ pub(crate) const ITEM: Check = Check {
              coalesced interrupts) and turn it off; more connections would raise the rate without any \
              change of the server",
     detection: "In most visits replies come with a period, no reply in more than 20 % of the milliseconds, \
-             and an index of dispersion above 5. It is confirmed if the CPUs idled meanwhile and the \
+             an index of dispersion above 5, and at most three replies a connection between two silences. It is confirmed if the CPUs idled meanwhile and the \
              first replies came sooner than the period",
     example: "`joust serve --fixed 3361 --fault batch=50ms`",
     source: "https://docs.kernel.org/networking/napi.html (coalescing); Cox and Lewis, The Statistical \
@@ -63,6 +63,9 @@ const VISITS_MIN: f64 = 0.75;
 const PERIOD_WITHIN: f64 = 0.15;
 /// With fewer busy cores, generator and server idled together for a quarter of the time at least.
 const BUSY_CORES_MAX: f64 = 0.75;
+/// Replies of a connection in one burst. One that is held until its end is one; of many in between, single requests
+/// stalled, until all connections did.
+const EACH_MAX: f64 = 3.0;
 /// A reply that came before this share of the period was over did not take the period: it waited for its end.
 const SOON: f64 = 0.8;
 /// The first replies of most visits come so soon: as many requests as this share of the connections.
@@ -121,7 +124,22 @@ fn bursts(visit: &Visit, load: &LoadRecord) -> Option<Bursts> {
         return None;
     }
     let period = clearest_period(&timeline).filter(|period| period.strength >= STRENGTH_MIN)?;
+    let each = replies_in_burst(&timeline, period.length)? / f64::from(load.connections);
+    if each > EACH_MAX {
+        return None;
+    }
     Some(Bursts { period: period.length, empty })
+}
+
+/// Median number of replies between silences of half a period or more. `None` with fewer than two of those.
+fn replies_in_burst(timeline: &Timeline, period: Nanos) -> Option<f64> {
+    let silences = timeline.silences(Nanos(period.0 / 2));
+    let bursts = silences.windows(2).map(|pair| {
+        let bin = |at: Nanos| (at.saturating_sub(timeline.from).0 / timeline.bin.0) as usize;
+        let (from, until) = (bin(pair[0].from + pair[0].length), bin(pair[1].from));
+        timeline.counts[from..until].iter().map(|&count| f64::from(count)).sum()
+    });
+    stats::median(&bursts.collect::<Vec<f64>>())
 }
 
 /// A busy machine is late by some milliseconds with each release: then it repeats in coarser bins only.
@@ -249,6 +267,16 @@ mod tests {
         }
         let seen = seen(&run);
         assert_eq!((seen.len(), seen[0].certainty), (1, Certainty::Confirmed));
+    }
+
+    #[test]
+    fn many_replies_of_each_connection_between_silences_are_stalls_of_single_requests() {
+        let mut run = beside(batch(50), 7);
+        for visit in run.visits.iter_mut().filter(|visit| visit.contender == 1) {
+            let counts = &mut visit.load.as_mut().unwrap().completions.counts;
+            counts.iter_mut().for_each(|count| *count *= 10);
+        }
+        assert_eq!(seen(&run), []);
     }
 
     #[test]

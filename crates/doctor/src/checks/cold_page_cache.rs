@@ -6,6 +6,7 @@
 //! lower at first as well.
 
 use record::{Certainty, LoadRecord, Question, Severity, Visit};
+use units::Nanos;
 
 use super::Check;
 use crate::first_part::FirstPart;
@@ -22,8 +23,8 @@ pub(crate) const ITEM: Check = Check {
     remedy: "read all files once before measuring (a first load that does not count, vmtouch -t), or measure \
              cold on purpose and drop the cache before each visit",
     detection: "Major faults of the server in three quarters of the visits, each with a first part that is \
-             slower by more than 2 % and five standard errors; of a load alone, major faults of the machine, \
-             which leaves it suspected",
+             slower by more than 2 % and five standard errors, and enough of them to explain that at 20 ms \
+             each; of a load alone, major faults of the machine, which leaves it suspected",
     example: "a site of several GB right after a restart of its machine",
     source: "https://docs.kernel.org/admin-guide/mm/concepts.html; getrusage(2), ru_majflt",
     needs: &[&counters::VMSTAT],
@@ -31,6 +32,8 @@ pub(crate) const ITEM: Check = Check {
 };
 
 const VISITS_SHARE_MIN: f64 = 0.75;
+/// What reading a page may take of a slow disk. Pages that explain less than was lost are somebody else's.
+const READ_MAX: Nanos = Nanos::from_millis(20);
 /// The mean lowers the rate by this much, or it changes no verdict: the margin of studies.
 const SHARE_MIN: f64 = 0.02;
 
@@ -53,6 +56,8 @@ fn look_at(evidence: &Evidence, contender: usize) -> Option<Observation> {
         .filter_map(|(visit, load)| {
             let faults = faults(visit).filter(|faults| faults.pages > 0)?;
             let part = FirstPart::of(visit, load).filter(|part| part.slower > 0.0)?;
+            let lost = part.share * load.seconds;
+            (READ_MAX.as_secs_f64() * faults.pages as f64 >= lost).then_some(())?;
             Some((faults, part))
         })
         .collect();
@@ -127,6 +132,7 @@ mod tests {
     fn one_without_the_other_is_silent() {
         assert_eq!(seen(&with(450, 0)), []);
         assert_eq!(seen(&with(0, 40)), []);
+        assert_eq!(seen(&with(450, 1)), [], "one page is not so slow");
     }
 
     #[test]
@@ -136,7 +142,7 @@ mod tests {
         let around = run.visits[0].surroundings.as_mut().unwrap();
         around.processes = None;
         around.series.sources.insert("vmstat".to_owned());
-        let course = Course { first: 5, steps: vec![7] };
+        let course = Course { first: 5, steps: vec![40] };
         around.series.counters.insert("vmstat.pgmajfault".to_owned(), course);
         assert_eq!(run.visits[0].cut, CUT);
         assert_eq!(seen(&run)[0].certainty, Certainty::Suspected);

@@ -21,20 +21,20 @@ pub const ITEM: Check = Check {
     meaning: "the server crashed or hung, and the rate includes that time",
     remedy: "look into the server's log and `dmesg` (a crash, the OOM killer, a limit of files or processes), \
              then run again",
-    detection: "No request succeeded in the last 5 % of the load or more, that is longer than an interval and \
+    detection: "No reply came in the last 5 % of the load or more, that is longer than an interval and \
              twice the slowest reply, and requests failed or were not answered",
-    example: "`joust serve --fixed 3361 --fault pause=10s,after:2s`, or kill the server in the midst of a load",
+    example: "`joust serve --fixed 3361 --fault pause=at:2s,for:10s`, or kill the server in the midst of a load",
     source: "https://docs.kernel.org/admin-guide/sysctl/vm.html (oom_kill)",
     needs: &[],
     look,
 };
 
-/// Share of the window without a good reply at its end from which the server counts as gone.
+/// Share of the window without a reply at its end from which the server counts as gone.
 const SILENT_SHARE_MIN: f64 = 0.05;
 
-/// How long no request had succeeded when the window ended, where that is too long for chance.
+/// How long no reply had come when the window ended, where that is too long for chance.
 pub(super) fn silence(load: &LoadRecord) -> Option<Nanos> {
-    let last = load.intervals.iter().rfind(|interval| interval.ok > 0)?;
+    let last = load.intervals.iter().rfind(|one| one.ok > 0 || !one.status.is_empty())?;
     let slowest = load.latencies.service.max().unwrap_or_default();
     let silence = Nanos::from_secs_f64(load.seconds).saturating_sub(last.end());
     // Replies that take long may be further apart than intervals are long.
@@ -61,7 +61,7 @@ fn look_at(evidence: &Evidence, contender: usize) -> Option<Observation> {
         }
     };
     let evidence = format!(
-        "{}: no request succeeded in the last {longest} of {}{visits}",
+        "{}: no reply came in the last {longest} of {}{visits}",
         evidence.name(contender),
         Nanos::from_secs_f64(load.seconds),
     );
@@ -103,7 +103,7 @@ mod tests {
         run.visits[0].load = Some(dead_after(10));
         let seen = look(&Evidence::of(&run));
         assert_eq!((seen.len(), seen[0].contenders.as_slice()), (1, &[0][..]));
-        let text = "a: no request succeeded in the last 2s of 3s (in 1 of 2 visits)";
+        let text = "a: no reply came in the last 2s of 3s (in 1 of 2 visits)";
         assert_eq!(seen[0].evidence, text);
         let found = crate::examine_load(&dead_after(10));
         let found = found.iter().find(|one| one.check == ITEM.name).unwrap();
@@ -122,6 +122,15 @@ mod tests {
         };
         assert!((share(10) - 2.0 / 3.0).abs() < 1e-9);
         assert!((share(20) - 1.0 / 3.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn replies_that_are_wrong_are_no_silence() {
+        let mut load = dead_after(10);
+        for interval in &mut load.intervals {
+            interval.status = [(503, 40)].into();
+        }
+        assert_eq!(silence(&load), None);
     }
 
     #[test]
