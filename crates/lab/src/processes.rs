@@ -9,7 +9,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 
-use record::ProcessesUse;
+use record::{Descriptors, ProcessesUse};
 use sys::clock;
 use units::Nanos;
 
@@ -24,6 +24,8 @@ pub(crate) struct Roll {
     tree: Tree,
     now: BTreeSet<u32>,
     before: BTreeMap<u32, ProcessCounters>,
+    /// Limits of open files, by process; `None`: it has none.
+    limits: BTreeMap<u32, Option<u32>>,
     used: ProcessesUse,
 }
 
@@ -45,6 +47,7 @@ impl Roll {
             before: now.iter().map(|&pid| (pid, counted(pid))).collect(),
             tree,
             now,
+            limits: BTreeMap::new(),
             used: ProcessesUse::default(),
         };
         roll.used.cost = clock::thread_cpu() - begun;
@@ -82,7 +85,12 @@ impl Roll {
         let now: BTreeSet<u32> = self.tree.pids().into_iter().collect();
         self.used.born += now.difference(&self.now).count() as u32;
         self.used.died += self.now.difference(&now).count() as u32;
-        self.used.files = self.used.files.max(now.iter().map(|&pid| files(pid)).sum());
+        for &pid in &now {
+            let limit = *self.limits.entry(pid).or_insert_with(|| files_max(pid));
+            let here = limit.map(|limit| Descriptors { open: files(pid), limit });
+            let nearest = self.used.descriptors.into_iter().chain(here);
+            self.used.descriptors = nearest.min_by_key(|one| one.left());
+        }
         self.now = now;
     }
 }
@@ -105,6 +113,13 @@ fn counted(pid: u32) -> ProcessCounters {
     counted
 }
 
+/// How many files a process may open; `None` where that is not limited, or it is gone.
+fn files_max(pid: u32) -> Option<u32> {
+    let limits = fs::read_to_string(format!("/proc/{pid}/limits")).ok()?;
+    let line = limits.lines().find_map(|line| line.strip_prefix("Max open files"))?;
+    line.split_whitespace().next()?.parse().ok()
+}
+
 /// Descriptors that a process has open. Since Linux 6.2 the size of the folder is their number;
 /// before that they are counted.
 fn files(pid: u32) -> u32 {
@@ -113,5 +128,23 @@ fn files(pid: u32) -> u32 {
         Ok(0) => fs::read_dir(&dir).map_or(0, |entries| entries.count() as u32),
         Ok(files) => files as u32,
         Err(_) => 0,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_process_has_its_files_and_its_limit() {
+        let own = std::process::id();
+        let limit = files_max(own).expect("a limit, of a million or so");
+        let before = files(own);
+        let open: Vec<fs::File> =
+            (0..50).map(|_| fs::File::open("/proc/self/stat").unwrap()).collect();
+        // Other tests open and close files meanwhile.
+        assert!(files(own) >= before.saturating_sub(25) + open.len() as u32 / 2, "{before}");
+        assert!(files(own) <= limit);
+        assert_eq!(files_max(0), None);
     }
 }

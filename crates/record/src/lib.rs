@@ -182,8 +182,8 @@ pub use load_plan::{
     RequestPlan, ServerAddress, Share, Stamps, TlsPlan, TlsVersions, Verify, is_idempotent,
 };
 pub use machine::{
-    Calm, Course, Disturbance, Foreign, MachineSeries, Network, NetworkKind, NetworkSide, Prepared,
-    ProcessesUse, Surroundings,
+    Calm, Course, Descriptors, Disturbance, Foreign, MachineSeries, Network, NetworkKind,
+    NetworkSide, Prepared, ProcessesUse, Surroundings,
 };
 pub use memory::{CgroupCounter, CgroupMemory, MemoryAccount, MemoryMethod, unlike_memory};
 pub use metric::{METRICS, Metric, MetricFactor, MetricInfo, MetricKind, MetricUnit};

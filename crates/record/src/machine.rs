@@ -139,10 +139,28 @@ pub struct ProcessesUse {
     pub switches_forced: u64,
     /// Pages that had to be read from a disk.
     pub faults_major: u64,
-    /// Most descriptors open at a reading, all processes together.
-    pub files: u32,
+    /// Of the process that came nearest to its limit of open files, at that reading; `None` where no process
+    /// has a limit or it could not be read.
+    #[serde(default)]
+    pub descriptors: Option<Descriptors>,
     /// CPU time that looking took.
     pub cost: Nanos,
+}
+
+/// Open files of a process.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Descriptors {
+    /// Descriptors that it had open.
+    pub open: u32,
+    /// Its soft limit (RLIMIT_NOFILE).
+    pub limit: u32,
+}
+
+impl Descriptors {
+    /// How many more it may open.
+    pub fn left(self) -> u32 {
+        self.limit.saturating_sub(self.open)
+    }
 }
 
 /// What tells a calm machine from a disturbed one.

@@ -4,7 +4,7 @@
 //! was asked for (EMFILE). A server that may open no more does not accept: its clients wait in the queue of
 //! connections, and nothing fails but a line in its log.
 
-use record::{Certainty, Question, Severity};
+use record::{Certainty, Descriptors, Question, Severity};
 
 use super::Check;
 use crate::{Evidence, Observation, words};
@@ -18,8 +18,8 @@ pub(crate) const ITEM: Check = Check {
     title: "client or server could open no more files",
     meaning: "fewer connections were served than the load was to have",
     remedy: "raise the limit on both ends (ulimit -n, LimitNOFILE, worker_rlimit_nofile), or use fewer connections",
-    detection: "Requests that failed with EMFILE or ENFILE in the client, one in 1,000: it is confirmed. For a \
-             server of one process: connections without a reply while it had as many files open as it may",
+    detection: "Requests that failed with EMFILE or ENFILE in the client, one in 1,000: it is confirmed. Of a server: \
+             connections without a reply while one of its processes had as many files open as it may",
     example: "prlimit --nofile=64 `joust serve --fixed 3361`, and `joust load -c 100`",
     source: "getrlimit(2), RLIMIT_NOFILE; accept(2), EMFILE",
     needs: &[],
@@ -28,8 +28,8 @@ pub(crate) const ITEM: Check = Check {
 
 /// Share of the requests from which the load is another one.
 const SHARE_MIN: f64 = 0.001;
-/// Files below its limit at which a server counts as at it: it may keep some back, and readings are some time apart.
-const BELOW_LIMIT_MAX: u64 = 2;
+/// Files that a server at its limit may still open: it may keep some back, and readings are some time apart.
+const LEFT_MAX: u32 = 2;
 /// Share of the connections that may be left without a reply by chance.
 const UNSERVED_MIN: f64 = 0.05;
 
@@ -60,32 +60,27 @@ fn client(evidence: &Evidence, contender: usize) -> Option<Observation> {
     })
 }
 
-/// The server's limit is known where it is what the measuring process passes on, so a server that
-/// raises or lowers its own is not seen.
 fn server(evidence: &Evidence, contender: usize) -> Option<Observation> {
-    let limit = limit(evidence)?;
-    let (mut asked, mut unserved, mut files) = (0, 0, 0);
+    let (mut asked, mut unserved) = (0, 0);
+    let mut nearest: Option<Descriptors> = None;
     for (visit, load) in evidence.loads(contender) {
-        if visit.server?.processes != 1 {
-            return None;
-        }
         asked += u64::from(load.connections);
         unserved += load.requests.unanswered;
-        let processes = visit.surroundings.as_ref()?.processes?;
-        files = files.max(u64::from(processes.files));
+        let here = visit.surroundings.as_ref()?.processes?.descriptors;
+        nearest = nearest.into_iter().chain(here).min_by_key(|one| one.left());
     }
+    let files = nearest.filter(|files| files.left() <= LEFT_MAX)?;
     let share = unserved as f64 / asked.max(1) as f64;
-    let is_at_limit = files <= limit && files + BELOW_LIMIT_MAX >= limit;
     let evidence = format!(
-        "{}: {} of {} ({}) were without a reply at the end, and the server had {} of {} files open",
+        "{}: {} of {} ({}) were without a reply at the end, and a process of the server had {} of {} files open",
         evidence.name(contender),
         words::grouped(unserved),
         words::count(asked, "connection"),
         words::percent(share),
-        words::grouped(files),
-        words::grouped(limit),
+        words::grouped(u64::from(files.open)),
+        words::grouped(u64::from(files.limit)),
     );
-    (is_at_limit && share >= UNSERVED_MIN).then_some(Observation {
+    (share >= UNSERVED_MIN).then_some(Observation {
         certainty: Certainty::Confirmed,
         share: Some(share),
         contenders: vec![contender],
@@ -100,7 +95,7 @@ fn limit(evidence: &Evidence) -> Option<u64> {
 
 #[cfg(test)]
 mod tests {
-    use record::{ProcessesUse, RunRecord};
+    use record::{Descriptors, ProcessesUse, RunRecord};
 
     use super::*;
     use crate::testdata;
@@ -111,12 +106,15 @@ mod tests {
         run
     }
 
-    /// The server b had a given number of files open, and a given number of its connections got no reply.
-    fn at(files: u32, unanswered: u64) -> RunRecord {
+    /// The server b had a given number of 64 files open, and a given number of its connections got no reply.
+    fn at(open: u32, unanswered: u64) -> RunRecord {
         let mut run = clean();
         for visit in run.visits.iter_mut().filter(|visit| visit.contender == 1) {
             testdata::count(visit, &[]);
-            let processes = ProcessesUse { files, ..ProcessesUse::default() };
+            let processes = ProcessesUse {
+                descriptors: Some(Descriptors { open, limit: 64 }),
+                ..ProcessesUse::default()
+            };
             visit.surroundings.as_mut().unwrap().processes = Some(processes);
             visit.load.as_mut().unwrap().requests.unanswered = unanswered;
         }
@@ -141,7 +139,10 @@ mod tests {
     fn a_server_at_its_limit_that_leaves_connections_waiting_is_confirmed() {
         let seen = look(&Evidence::of(&at(63, 8)));
         assert_eq!((seen.len(), &seen[0].contenders[..]), (1, &[1][..]));
-        assert!(seen[0].evidence.contains("the server had 63 of 64 files open"), "{seen:?}");
+        assert!(
+            seen[0].evidence.contains("a process of the server had 63 of 64 files open"),
+            "{seen:?}"
+        );
     }
 
     #[test]
@@ -150,7 +151,9 @@ mod tests {
         assert_eq!(look(&Evidence::of(&at(63, 0))), []);
         assert_eq!(look(&Evidence::of(&at(30, 8))), []);
         let mut unknown = at(63, 8);
-        unknown.facts.named.clear();
+        for visit in &mut unknown.visits {
+            visit.surroundings = None;
+        }
         assert_eq!(look(&Evidence::of(&unknown)), []);
     }
 }
