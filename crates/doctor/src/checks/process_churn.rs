@@ -25,10 +25,11 @@ pub(crate) const ITEM: Check = Check {
     remedy: "let processes live (Apache and joust: MaxConnectionsPerChild 0) and keep enough of them waiting \
              (MaxSpareServers at least the number of connections, StartServers as many); change one of the two \
              directives at a time to see which costs what",
-    detection: "More than one process born in 1,000 requests, or one in two seconds, five at least; of a load \
-             alone, as many forks of the machine as connections that the server ended. It is confirmed if requests \
+    detection: "More than one process born or ended in 1,000 requests, or one in two seconds, five at least; of a \
+             load alone, as many forks of the machine as connections that the server ended. It is confirmed if requests \
              of more than five median times hold more than 10 % of the time, or if there is one in 1,000 \
-             requests and the machine forked or clients had to connect again as often",
+             requests and the machine forked or clients had to connect again as often, or 10 % of the \
+             connections had no reply at the end",
     example: "Apache's prefork with MaxConnectionsPerChild 100 and MaxSpareServers 2, or \
              `joust serve --model prefork --fault churn=100`",
     source: "https://httpd.apache.org/docs/2.4/mod/mpm_common.html#maxconnectionsperchild; \
@@ -46,6 +47,8 @@ const BORN_PER_S_MIN: f64 = 0.5;
 const FORKS_BY_DESIGN: f64 = 0.5;
 /// The machine's forks, or connections that had to be made again, over births: counted apart, they agree.
 const AGREE: std::ops::RangeInclusive<f64> = 0.5..=2.0;
+/// Connections without a reply at the end: they wait for a process.
+const UNANSWERED_MIN: f64 = 0.1;
 /// A request belongs to the tail from this many median service times on, and the tail matters from this share of
 /// the time of all requests on.
 const TAIL_FROM: f64 = 5.0;
@@ -59,8 +62,11 @@ fn look(evidence: &Evidence) -> Vec<Observation> {
 #[derive(Debug, Default)]
 struct Sums {
     born: u64,
+    died: u64,
     requests: u64,
     seconds: f64,
+    connections: u64,
+    unanswered: u64,
     connected_again: u64,
     ended_by_server: u64,
     /// `None` where it is not known of each load.
@@ -114,6 +120,10 @@ impl Sums {
                 self.seconds += load.seconds;
             }
         }
+        self.died +=
+            around.and_then(|around| around.processes).map_or(0, |all| u64::from(all.died));
+        self.connections += u64::from(load.connections);
+        self.unanswered += load.requests.unanswered;
         if is_kept {
             self.connected_again += load.connects.saturating_sub(u64::from(load.connections));
             self.ended_by_server += load.connection_ends.by_server;
@@ -130,28 +140,44 @@ impl Sums {
 
     /// Of processes that are known to be the server's.
     fn of_server(&self, tail: f64) -> Option<(Certainty, String)> {
-        let born = self.born as f64;
-        let is_often = born > BORN_PER_REQUEST_MIN * self.requests as f64
-            || born > BORN_PER_S_MIN * self.seconds;
-        if self.born < BORN_MIN || !is_often || self.is_by_design() {
+        // Processes that ended may not be replaced before the load is over.
+        let most = self.born.max(self.died);
+        let changes = most as f64;
+        let is_often = changes > BORN_PER_REQUEST_MIN * self.requests as f64
+            || changes > BORN_PER_S_MIN * self.seconds;
+        if most < BORN_MIN || !is_often || self.is_by_design() {
             return None;
         }
-        let is_forked = self.forks.is_some_and(|forks| forks as f64 >= AGREE.start() * born);
-        let is_again = self.connected_again as f64 >= AGREE.start() * born;
+        let is_forked =
+            self.forks.is_some_and(|forks| forks as f64 >= AGREE.start() * self.born as f64);
+        let is_forked = self.born >= BORN_MIN && is_forked;
+        let is_again = self.connected_again as f64 >= AGREE.start() * changes;
+        let is_short = self.unanswered as f64 >= UNANSWERED_MIN * self.connections as f64;
         // A pool that grows to its size starts processes too, and few for its requests.
-        let is_part_of_work = born > BORN_PER_REQUEST_MIN * self.requests as f64;
-        let is_sure = (is_part_of_work && (is_forked || is_again)) || tail > TAIL_SHARE_MIN;
+        let is_part_of_work = changes > BORN_PER_REQUEST_MIN * self.requests as f64;
+        let has_witness = is_forked || is_again || is_short;
+        let is_sure = (is_part_of_work && has_witness) || tail > TAIL_SHARE_MIN;
         let certainty = if is_sure { Certainty::Confirmed } else { Certainty::Suspected };
+        let ended = match self.died {
+            0 => String::new(),
+            died => format!(" and {} ended", words::grouped(died)),
+        };
+        let without = match is_short {
+            false => String::new(),
+            true => format!(
+                " ({} of {} had no reply at the end)",
+                words::grouped(self.unanswered),
+                words::count(self.connections, "connection")
+            ),
+        };
         let seen = format!(
-            "{} were born while {} {} measured,",
-            match self.born {
-                1 => "1 process".to_owned(),
-                n => format!("{} processes", words::grouped(n)),
-            },
+            "{} {}{ended} while {} {} measured{without}",
+            words::grouped(self.born),
+            if self.born == 1 { "process was born" } else { "processes were born" },
             words::count(self.visits as u64, "visit"),
             if self.visits == 1 { "was" } else { "were" },
         );
-        Some((certainty, seen.trim_end_matches(',').to_owned()))
+        Some((certainty, seen))
     }
 
     /// Of a load alone: whoever forks on the machine may be another. Its forks must be as many as the
@@ -245,6 +271,25 @@ mod tests {
         assert_eq!(seen(&with(400, 0, Some(3)))[0].certainty, Certainty::Suspected);
         // A pool that grows: 5 in 40,000 requests, each of them a fork.
         assert_eq!(seen(&with(5, 0, Some(5)))[0].certainty, Certainty::Suspected);
+    }
+
+    #[test]
+    fn processes_that_end_and_are_not_replaced_leave_connections_without_a_reply() {
+        let mut run = with(0, 0, None);
+        for visit in run.visits.iter_mut().filter(|visit| visit.contender == 1) {
+            let processes = Some(record::ProcessesUse { died: 80, ..Default::default() });
+            visit.surroundings =
+                Some(Box::new(Surroundings { processes, ..Surroundings::default() }));
+        }
+        assert_eq!(seen(&run)[0].certainty, Certainty::Suspected);
+        for visit in run.visits.iter_mut().filter(|visit| visit.contender == 1) {
+            visit.load.as_mut().unwrap().requests.unanswered = 16;
+        }
+        let seen = seen(&run);
+        assert_eq!(seen[0].certainty, Certainty::Confirmed);
+        let text = "b: 0 processes were born and 640 ended while 8 visits were measured (128 of 512 connections \
+                    had no reply at the end) for 320,000 requests";
+        assert!(seen[0].evidence.starts_with(text), "{}", seen[0].evidence);
     }
 
     #[test]
