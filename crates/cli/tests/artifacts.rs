@@ -169,3 +169,34 @@ fn a_server_whose_every_second_start_is_slow_withholds_the_verdict() {
         compared("--fault mode=pid,cost:300us,seed=$n", &[&words[..], &["-d", "60"]].concat());
     assert!(withholds(&run, "two_clusters"), "{:#?} {:#?}", run.findings, run.verdicts);
 }
+
+/// Each of these would win, or draw, in a table of rates: a reply of an error or of nothing is cheaper than a page, and
+/// so is one that is a tenth as long.
+#[test]
+fn no_server_wins_by_sending_something_else() {
+    for fault in ["encoding=gzip", "empty-first"] {
+        let said = refused(fault);
+        assert!(said.contains("they do not serve the same page"), "{fault}: {said}");
+    }
+    for (check, fault) in [
+        ("errors_as_speed", "status=503:5%"),
+        ("bodies_change_under_load", "body=zeros,after:3000"),
+    ] {
+        let words = ["--set", "blocks.min=3", "--set", "blocks.max=3", "--set", "visit.measure=1s"];
+        let run = compared(&format!("--fault {fault}"), &[&words[..], &["-c", "20"]].concat());
+        assert!(withholds(&run, check), "{fault}: {:#?} {:#?}", run.findings, run.verdicts);
+    }
+}
+
+/// What a run of a clean server and one with that fault says, which measures nothing.
+fn refused(fault: &str) -> String {
+    let dir = tempfile::tempdir().unwrap();
+    let clean = starter(dir.path(), "clean", "");
+    let faulty = starter(dir.path(), "faulty", &format!("--fault {fault}"));
+    let mut command = Command::new(env!("CARGO_BIN_EXE_joust"));
+    command.args(["run", &clean, &faulty, "--quiet", "--out", "out"]).current_dir(dir.path());
+    let run = command.stdin(Stdio::null()).output().expect("the binary starts");
+    assert!(!run.status.success());
+    assert!(!dir.path().join("out/run.json").exists());
+    String::from_utf8_lossy(&run.stderr).into_owned()
+}
