@@ -68,7 +68,16 @@ pub fn alarms(neighbour: Neighbour, effort: &Effort) -> Outcome<Alarms> {
         seed += 1;
         let blocks = format!("blocks.max={BLOCKS}");
         let least = format!("blocks.min={BLOCKS}");
-        let words = ["--set", &blocks, "--set", &least, "--set", "keep_disturbed=true"];
+        let words = [
+            "--set",
+            &blocks,
+            "--set",
+            &least,
+            "--set",
+            "keep_disturbed=true",
+            "--set",
+            "visit.measure=1s",
+        ];
         let run = runs::run(&[server, server], &words, seed, effort)?;
         alarms.runs += 1;
         for finding in run.findings.iter().filter(|one| super::trial::acts(one)) {

@@ -48,12 +48,12 @@ fn main() -> Outcome<()> {
     namespace::check()?;
     let mut proof = page::Proof::begin(&effort);
     for plant in plants::ALL.iter().filter(|plant| plant.check.contains(&effort.only)) {
-        let found = trial::prove(plant, &effort)?;
+        let found = trial::prove(plant, &effort);
         println!("{}", page::line(&found));
         proof.found.push(found);
     }
     for plant in runs::ALL.iter().filter(|plant| plant.check.contains(&effort.only)) {
-        let found = runs::prove(plant, &effort)?;
+        let found = runs::prove(plant, &effort);
         println!("{}", page::line(&found));
         proof.found.push(found);
     }

@@ -33,13 +33,19 @@ impl Namespace {
         let holder = holder.stdin(Stdio::null()).stdout(Stdio::null()).spawn()?;
         let namespace = Self { holder };
         namespace.await_start()?;
-        let commands = [&["ip link set lo up"], setup].concat().join(" && ");
-        let done = namespace.command("sh").args(["-c", &commands]).output()?;
+        namespace.run(&[&["ip link set lo up"], setup].concat())?;
+        Ok(namespace)
+    }
+
+    /// Runs commands of a shell in it, each if the one before succeeded.
+    pub fn run(&self, commands: &[&str]) -> Outcome<()> {
+        let commands = commands.join(" && ");
+        let done = self.command("sh").args(["-c", &commands]).output()?;
         if !done.status.success() {
             let said = String::from_utf8_lossy(&done.stderr).trim().to_owned();
             return Err(format!("`{commands}` failed: {said}").into());
         }
-        Ok(namespace)
+        Ok(())
     }
 
     /// A command that will run in it, ended with us.

@@ -40,14 +40,14 @@ pub struct Found {
 }
 
 /// Plants it once for each seed at full strength, then at half.
-pub fn prove(plant: &Plant, effort: &Effort) -> Outcome<Found> {
-    let full = findings(&plant.full, effort)?;
-    let half = plant.half.as_ref().map(|half| findings(half, effort)).transpose()?;
-    Ok(Found {
+pub fn prove(plant: &Plant, effort: &Effort) -> Found {
+    let full = findings(&plant.full, effort);
+    let half = plant.half.as_ref().map(|half| findings(half, effort));
+    Found {
         share_planted: plant.share,
         share_half: half.as_ref().and_then(|half| mean_share(plant.check, half)),
         ..summed(plant.check, plant.what, &full)
-    })
+    }
 }
 
 /// What the trials at full strength say.
@@ -92,8 +92,19 @@ fn mean_share(check: &str, trials: &[Vec<Finding>]) -> Option<f64> {
     (!shares.is_empty()).then(|| shares.iter().sum::<f64>() / shares.len() as f64)
 }
 
-fn findings(way: &Way, effort: &Effort) -> Outcome<Vec<Vec<Finding>>> {
-    (1..=effort.seeds).map(|seed| Ok(load(way, seed, effort)?.findings)).collect()
+fn findings(way: &Way, effort: &Effort) -> Vec<Vec<Finding>> {
+    (1..=effort.seeds).map(|seed| or_none(load(way, seed, effort), |load| load.findings)).collect()
+}
+
+/// The findings of a trial. One that could not be made has found nothing, and is said.
+pub fn or_none<T>(trial: Outcome<T>, findings: impl FnOnce(T) -> Vec<Finding>) -> Vec<Finding> {
+    match trial {
+        Ok(record) => findings(record),
+        Err(error) => {
+            eprintln!("a trial was not made: {error}");
+            Vec::new()
+        }
+    }
 }
 
 /// One load on a server with the artifact.
@@ -102,11 +113,7 @@ pub fn load(way: &Way, seed: u64, effort: &Effort) -> Outcome<LoadRecord> {
     let words = |words: &[&str]| -> Vec<String> {
         words.iter().map(|word| word.replace("{seed}", &seed.to_string())).collect()
     };
-    let mut server = namespace.command(&effort.joust);
-    server.args(["serve", "--fixed", "3361", "--listen", ADDRESS]);
-    server.args(["-s", "MaxKeepAliveRequests=0"]).args(words(way.serve));
-    let mut server = Serving::start(&mut server)?;
-    let mut load = match way.load_by {
+    let started_by = |by: &[&str]| match by {
         [] => namespace.command(&effort.joust),
         [by, rest @ ..] => {
             let mut command = namespace.command(by);
@@ -114,37 +121,65 @@ pub fn load(way: &Way, seed: u64, effort: &Effort) -> Outcome<LoadRecord> {
             command
         }
     };
-    load.args(["load", "--quiet", "--json", "-", "--seed", &seed.to_string()]);
+    let own = words(way.serve);
+    let mut server = started_by(way.serve_by);
+    server.args(["serve", "--listen", ADDRESS, "-s", "MaxKeepAliveRequests=0"]);
+    server.args(unless(&own, &["--fixed"], ["--fixed", "3361"])).args(own);
+    let mut server = Serving::start(&mut server)?;
     let own = words(way.load);
-    if !own.iter().any(|word| word == "-n") {
-        load.args(["-d", &format!("{}ms", LENGTH.as_millis())]);
-    }
-    if !own.iter().any(|word| word == "-c") {
-        load.args(["-c", "20"]);
-    }
+    let mut load = started_by(way.load_by);
+    load.args(["load", "--quiet", "--json", "-", "--seed", &seed.to_string()]);
+    let length = format!("{}ms", LENGTH.as_millis());
+    load.args(unless(&own, &["-n", "-d"], ["-d", &length])).args(unless(
+        &own,
+        &["-c"],
+        ["-c", "20"],
+    ));
     load.args(own).arg(format!("http://{ADDRESS}/"));
     let child = load.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?;
+    let generator = child.id();
     let done = thread::scope(|scope| {
-        scope.spawn(|| disturb(&server, way.during));
+        scope.spawn(|| disturb(server.pid, generator, way.during));
         child.wait_with_output()
     })?;
     server.end();
+    namespace.run(way.after)?;
     let text = String::from_utf8(done.stdout)?;
     let said = String::from_utf8_lossy(&done.stderr).into_owned();
     LoadRecord::from_json(&text).map_err(|error| format!("joust load: {error}: {said}").into())
 }
 
-/// Stops the server and lets it go on, as often as the plant says.
-fn disturb(server: &Serving, during: During) {
-    let During::Stops { millis, times } = during else { return };
-    let pid = Pid::from_raw(server.pid as i32);
-    for _ in 0..times {
-        thread::sleep(LENGTH / (times + 1));
-        // It is our own child; if it has ended, the load says so.
-        let _ = kill(pid, Signal::SIGSTOP);
-        thread::sleep(Duration::from_millis(millis));
-        let _ = kill(pid, Signal::SIGCONT);
+/// `default`, unless one of `names` is among the words that a plant has of its own.
+fn unless<'a>(own: &[String], names: &[&str], default: [&'a str; 2]) -> Vec<&'a str> {
+    let is_set = own.iter().any(|word| names.contains(&word.as_str()));
+    if is_set { Vec::new() } else { default.to_vec() }
+}
+
+/// Does to the server and to the generator what the plant says.
+fn disturb(server: u32, generator: u32, during: During) {
+    match during {
+        During::Nothing => {}
+        During::ServerStops { millis, times } => stop(server, millis, times),
+        During::LoadStops { millis, times } => stop(generator, millis, times),
+        During::ServerDies => {
+            thread::sleep(LENGTH / 2);
+            signal(server, Signal::SIGKILL);
+        }
     }
+}
+
+fn stop(pid: u32, millis: u64, times: u32) {
+    for _ in 0..times {
+        thread::sleep((LENGTH / (times + 1)).saturating_sub(Duration::from_millis(millis)));
+        signal(pid, Signal::SIGSTOP);
+        thread::sleep(Duration::from_millis(millis));
+        signal(pid, Signal::SIGCONT);
+    }
+}
+
+/// To a child of ours that we have not waited for; if it has ended, the load says so.
+fn signal(pid: u32, signal: Signal) {
+    let _ = kill(Pid::from_raw(pid as i32), signal);
 }
 
 /// A `joust serve` that runs until this is dropped.

@@ -1,4 +1,4 @@
-//! `slots`: at most so many requests are in work at once in the whole server; the others wait, in the
+//! `slots`: at most N requests are in work at once in the whole server; the others wait, in the
 //! order in which they are complete. Owns the number; the queue is `super::queue`'s. Start reading at
 //! [`Slots`].
 //!
