@@ -132,13 +132,13 @@ impl Flow {
             .filter(|(_, load)| window::is_closed_loop(load) && load.requests.ok > 0)
             .collect();
         let limit = cpu_limit(evidence, contender, &loads)?;
-        let wire: Vec<Vec<f64>> = loads.iter().filter_map(|(visit, _)| wire_steps(visit)).collect();
-        let on_wire = !wire.is_empty() && wire.len() == loads.len();
-        let rates: Vec<f64> = match (on_wire, loads.as_slice()) {
-            (true, [_]) => wire.concat(),
-            (true, _) => wire.iter().filter_map(|steps| stats::median(steps)).collect(),
-            (false, _) => loads.iter().filter_map(|(visit, load)| replies(visit, load)).collect(),
+        let replies = || loads.iter().filter_map(|(visit, load)| replies(visit, load));
+        let wire: Option<Vec<f64>> = match loads.as_slice() {
+            [(visit, _)] => wire_steps(visit),
+            _ => loads.iter().map(|(visit, load)| on_wire(visit, load)).collect(),
         };
+        let on_wire = wire.is_some();
+        let rates = wire.unwrap_or_else(|| replies().collect());
         let bytes_per_s = stats::median(&rates).filter(|rate| *rate > 0.0)?;
         // Robust: one visit that something disturbed does not make a flow unlevel.
         let spread = 1.4826 * stats::median_absolute_deviation(&rates)? / bytes_per_s;
@@ -206,9 +206,27 @@ fn replies(visit: &Visit, load: &LoadRecord) -> Option<f64> {
     Some(sum.bytes_read as f64 / sum.length.as_secs_f64())
 }
 
+/// Bytes a second on the wire in the measured window: those of the replies, times what the interface counted over the
+/// whole load for each byte of them. Readings are too far apart to tell of a short window by themselves.
+fn on_wire(visit: &Visit, load: &LoadRecord) -> Option<f64> {
+    let all = u64::try_from(moved_most(visit)?.iter().sum::<i64>()).ok()?;
+    (load.bytes.read > 0).then_some(replies(visit, load)? * all as f64 / load.bytes.read as f64)
+}
+
 /// Bytes a second between readings of the interface that moved most, without the first and the last step, in which
 /// the load began and ended; `None` where too few were read.
 fn wire_steps(visit: &Visit) -> Option<Vec<f64>> {
+    let steps = moved_most(visit)?;
+    let at = &visit.surroundings.as_ref()?.series.at;
+    let spans = at.windows(2).map(|pair| pair[1].saturating_sub(pair[0]).as_secs_f64());
+    let rates: Vec<f64> =
+        steps.iter().zip(spans).map(|(&bytes, span)| bytes as f64 / span.max(1e-9)).collect();
+    let inner = rates.get(1..rates.len().checked_sub(1)?)?;
+    (!inner.is_empty()).then(|| inner.to_vec())
+}
+
+/// Bytes between readings of the interface that moved most.
+fn moved_most(visit: &Visit) -> Option<&[i64]> {
     let series = &visit.surroundings.as_ref()?.series;
     let moved = |side: &str, counter: &str| {
         let (prefix, suffix) = (format!("{side}.dev."), format!(".{counter}"));
@@ -218,14 +236,10 @@ fn wire_steps(visit: &Visit) -> Option<Vec<f64>> {
             .map(|(_, course)| &course.steps)
             .max_by_key(|steps| steps.iter().sum::<i64>())
     };
-    let steps = moved("server", "tx_bytes")
+    moved("server", "tx_bytes")
         .or_else(|| moved("both", "rx_bytes"))
-        .or_else(|| moved("client", "rx_bytes"))?;
-    let spans = series.at.windows(2).map(|pair| pair[1].saturating_sub(pair[0]).as_secs_f64());
-    let rates: Vec<f64> =
-        steps.iter().zip(spans).map(|(&bytes, span)| bytes as f64 / span.max(1e-9)).collect();
-    let inner = rates.get(1..rates.len().checked_sub(1)?)?;
-    (!inner.is_empty()).then(|| inner.to_vec())
+        .or_else(|| moved("client", "rx_bytes"))
+        .map(Vec::as_slice)
 }
 
 #[cfg(test)]

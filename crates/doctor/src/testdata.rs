@@ -128,7 +128,7 @@ pub(crate) fn make_unlike(run: &mut RunRecord) {
 }
 
 /// Two unlike contenders, a and b, behind a link of a given number of bits a second: 99.6 % of it on the wire in every
-/// visit, requests that queue, and no CPU that is busy.
+/// visit, 95 % of that replies, requests that queue, and no CPU that is busy.
 pub(crate) fn behind_a_link(bits_per_s: f64, blocks: u32) -> RunRecord {
     let mut run = run(&["a", "b"], blocks);
     make_unlike(&mut run);
@@ -142,6 +142,7 @@ pub(crate) fn behind_a_link(bits_per_s: f64, blocks: u32) -> RunRecord {
         load.latencies.service.record(Nanos::from_micros(300));
         let step = |part: f64| (second * 0.2 * part) as i64;
         let steps = vec![step(0.3), step(1.0), step(1.002), step(0.998), step(0.4)];
+        load.bytes.read = (0.95 * steps.iter().sum::<i64>() as f64) as u64;
         let series = MachineSeries {
             at: (0..6).map(|n| Nanos::from_millis(200 * n)).collect(),
             sources: ["server.dev.server".to_owned()].into(),

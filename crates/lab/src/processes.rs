@@ -54,6 +54,11 @@ impl Roll {
         roll
     }
 
+    /// CPU time that looking took so far.
+    pub(crate) fn cost(&self) -> Nanos {
+        self.used.cost
+    }
+
     /// A reading while the load runs.
     pub(crate) fn look(&mut self) {
         let begun = clock::thread_cpu();

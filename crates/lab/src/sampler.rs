@@ -12,7 +12,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use doctor::counters::{CounterScope, CounterSource, Counters};
+use doctor::counters::{CounterScope, CounterSource, Counters, Front};
 use record::{Course, LoadPlan, MachineSeries, ProcessesUse, ServerAddress};
 use sys::{affinity, clock};
 use units::Nanos;
@@ -101,6 +101,7 @@ impl Sampler {
             }
             let mut readings = open();
             readings.read();
+            readings.begin();
             // The receiver waits until it has come.
             let _ = ready.send(());
             while wait(step, &ended) {
@@ -132,21 +133,73 @@ fn wait(step: Nanos, ended: &Receiver<()>) -> bool {
     matches!(ended.recv_timeout(Duration::from(step)), Err(RecvTimeoutError::Timeout))
 }
 
+/// More than all files of counters but that of a machine with hundreds of CPUs.
+const BUFFER_BYTES: usize = 32_768;
+
 #[derive(Debug)]
 struct CounterFile {
     /// What the names of its counters begin with.
     name: String,
     source: &'static CounterSource,
     file: File,
+    /// Lines that are wanted of a list, head included, once that is known.
+    front_lines: Option<usize>,
     /// One a reading; what could not be read is empty.
     texts: Vec<Vec<u8>>,
 }
 
+impl CounterFile {
+    /// Its text. As little work for the kernel as can be: this happens while something is measured.
+    fn read(&mut self, buffer: &mut Vec<u8>) -> io::Result<Vec<u8>> {
+        self.file.rewind()?;
+        match self.source.front {
+            Some(front) => self.read_front(front, buffer),
+            None => self.read_whole(buffer),
+        }
+    }
+
+    fn read_whole(&mut self, buffer: &mut Vec<u8>) -> io::Result<Vec<u8>> {
+        buffer.resize(BUFFER_BYTES, 0);
+        let mut text = Vec::new();
+        while text.len() < self.source.bytes_max {
+            let read = self.file.read(buffer)?;
+            text.extend_from_slice(&buffer[..read]);
+            if read == 0 {
+                break;
+            }
+        }
+        text.truncate(self.source.bytes_max);
+        Ok(text)
+    }
+
+    /// The first time up to a line that is not wanted; later as many lines as were wanted then, because the kernel
+    /// may look for long for one that follows.
+    fn read_front(&mut self, front: Front, buffer: &mut Vec<u8>) -> io::Result<Vec<u8>> {
+        buffer.resize(front.line_bytes, 0);
+        let mut text = Vec::new();
+        let mut lines = 0;
+        while text.len() < self.source.bytes_max && self.front_lines != Some(lines) {
+            let read = self.file.read(buffer)?;
+            let is_head = lines == 0;
+            let line = &buffer[..read];
+            if read == 0 || !(is_head || (front.is_wanted)(&String::from_utf8_lossy(line))) {
+                break;
+            }
+            text.extend_from_slice(line);
+            lines += 1;
+        }
+        self.front_lines.get_or_insert(lines);
+        Ok(text)
+    }
+}
+
 #[derive(Debug)]
 struct CounterReadings {
+    buffer: Vec<u8>,
     sources: Vec<CounterFile>,
     at: Vec<Nanos>,
     roll: Option<Roll>,
+    /// CPU time of the thread before the load began.
     cpu_before: Nanos,
     began: Nanos,
 }
@@ -171,23 +224,26 @@ impl CounterReadings {
             }
         }
         let opened = wanted.into_iter().filter_map(|(name, path, source)| {
-            Some(CounterFile { name, source, file: File::open(path).ok()?, texts: Vec::new() })
+            let file = File::open(path).ok()?;
+            Some(CounterFile { name, source, file, front_lines: None, texts: Vec::new() })
         });
         let sources = opened.collect();
         let (at, began) = (Vec::new(), clock::monotonic());
-        Self { sources, at, roll: tree.map(Roll::call), cpu_before, began }
+        let (buffer, roll) = (Vec::with_capacity(BUFFER_BYTES), tree.map(Roll::call));
+        Self { buffer, sources, at, roll, cpu_before, began }
+    }
+
+    /// From here on readings cost the load.
+    fn begin(&mut self) {
+        let looked = self.roll.as_ref().map_or(Nanos::ZERO, Roll::cost);
+        self.cpu_before = clock::thread_cpu().saturating_sub(looked);
     }
 
     fn read(&mut self) {
         self.at.push(clock::monotonic() - self.began);
         for source in &mut self.sources {
-            let mut text = Vec::new();
-            let most = source.source.bytes_max as u64;
-            let rewound = source.file.rewind();
-            let read = rewound.and_then(|()| (&source.file).take(most).read_to_end(&mut text));
-            if read.is_err() {
-                text.clear();
-            }
+            // What cannot be read is empty.
+            let text = source.read(&mut self.buffer).unwrap_or_default();
             source.texts.push(text);
         }
         if let Some(roll) = &mut self.roll {
@@ -308,6 +364,36 @@ mod tests {
             assert_eq!(of_server.is_some(), server_is_known);
             assert_eq!((processes, series.at.len()), (None, 2));
         }
+    }
+
+    #[test]
+    fn of_all_sockets_the_listeners_are_read() {
+        use std::net::{TcpListener, TcpStream};
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let waiting = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let source = &doctor::counters::LISTENERS;
+        let file = File::open(format!("{OWN_NETWORK}/{}", source.file)).unwrap();
+        let mut file = CounterFile {
+            name: "both".to_owned(),
+            source,
+            file,
+            front_lines: None,
+            texts: Vec::new(),
+        };
+        let mut read = || String::from_utf8(file.read(&mut Vec::new()).unwrap()).unwrap();
+        let text = read();
+        let states = |text: &str| -> Vec<String> {
+            let state = |line: &str| line.split_whitespace().nth(3).map(str::to_owned);
+            text.lines().skip(1).filter_map(state).collect()
+        };
+        assert!(!states(&text).is_empty(), "our own listener");
+        assert!(states(&text).iter().all(|state| state == "0A"), "{text}");
+        // The listeners of other tests come and go.
+        assert!(states(&read()).len() <= states(&text).len());
+        let mut counters = Counters::new();
+        (source.parse)("both", &text, &mut counters);
+        assert!(counters["both.listeners.queue_max"] >= 1, "{text}");
+        drop(waiting);
     }
 
     #[test]

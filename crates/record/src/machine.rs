@@ -76,7 +76,7 @@ pub struct MachineSeries {
     pub sources: BTreeSet<String>,
     /// Name ("server.TcpExt.ListenOverflows") to its course, in the unit of the kernel.
     pub counters: BTreeMap<String, Course>,
-    /// CPU time that all readings together took.
+    /// CPU time that the readings took while the load ran.
     pub cost: Nanos,
 }
 

@@ -84,7 +84,7 @@ pub fn alarms(neighbour: Neighbour, effort: &Effort) -> Outcome<Alarms> {
             *alarms.of_runs.entry(finding.check.clone()).or_default() += 1;
         }
         for visit in measured(&run) {
-            alarms.add(visit);
+            alarms.add(&run, visit);
             if let Some(around) = &visit.surroundings {
                 let roll = around.processes.map_or(Nanos::ZERO, |processes| processes.cost);
                 read_for = read_for + around.series.cost + roll;
@@ -101,12 +101,13 @@ fn measured(run: &RunRecord) -> impl Iterator<Item = &Visit> {
 }
 
 impl Alarms {
-    fn add(&mut self, visit: &Visit) {
-        let Some(load) = &visit.load else { return };
+    /// Examines one visit as if the run had no other: its warm-up is cut, as in every run.
+    fn add(&mut self, run: &RunRecord, visit: &Visit) {
+        if visit.load.is_none() {
+            return;
+        }
         self.visits += 1;
-        let mut load = load.clone();
-        load.machine = visit.surroundings.as_ref().map(|around| Box::new(around.series.clone()));
-        let found = doctor::examine_load(&load);
+        let found = doctor::examine(&RunRecord { visits: vec![visit.clone()], ..run.clone() });
         let (notes, alarms): (Vec<&Finding>, Vec<&Finding>) =
             found.iter().partition(|one| one.severity == Severity::Note);
         self.visits_with += u64::from(!alarms.is_empty());

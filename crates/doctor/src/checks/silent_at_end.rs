@@ -22,7 +22,7 @@ pub const ITEM: Check = Check {
     remedy: "look into the server's log and `dmesg` (a crash, the OOM killer, a limit of files or processes), \
              then run again",
     detection: "No reply came in the last 5 % of the load or more, that is longer than an interval and \
-             twice the slowest reply, and requests failed or were not answered",
+             twice the slowest reply (or the timeout, if requests timed out), and requests failed or were not answered",
     example: "`joust serve --fixed 3361 --fault pause=at:2s,for:10s`, or kill the server in the midst of a load",
     source: "https://docs.kernel.org/admin-guide/sysctl/vm.html (oom_kill)",
     needs: &[],
@@ -36,6 +36,11 @@ const SILENT_SHARE_MIN: f64 = 0.05;
 pub(super) fn silence(load: &LoadRecord) -> Option<Nanos> {
     let last = load.intervals.iter().rfind(|one| one.ok > 0 || !one.status.is_empty())?;
     let slowest = load.latencies.service.max().unwrap_or_default();
+    // Whether a reply would have come later than a request that timed out is not known.
+    let slowest = match load.errors.timeout_waiting + load.errors.timeout_reading {
+        0 => slowest,
+        _ => slowest.max(load.plan.timeout),
+    };
     let silence = Nanos::from_secs_f64(load.seconds).saturating_sub(last.end());
     // Replies that take long may be further apart than intervals are long.
     let is_long = silence.as_secs_f64() > SILENT_SHARE_MIN * load.seconds
