@@ -20,6 +20,7 @@ mod checks;
 pub mod counters;
 mod cpus;
 mod deviations;
+pub mod disturbance;
 mod evidence;
 mod first_part;
 pub mod machine;

@@ -173,7 +173,7 @@ impl CounterFile {
     }
 
     /// The first time up to a line that is not wanted; later as many lines as were wanted then, because the kernel
-    /// may look for long for one that follows.
+    /// may look for long for the line behind those.
     fn read_front(&mut self, front: Front, buffer: &mut Vec<u8>) -> io::Result<Vec<u8>> {
         buffer.resize(front.line_bytes, 0);
         let mut text = Vec::new();
@@ -199,7 +199,7 @@ struct CounterReadings {
     sources: Vec<CounterFile>,
     at: Vec<Nanos>,
     roll: Option<Roll>,
-    /// CPU time of the thread before the load began.
+    /// CPU time of the thread before the load began, less what the roll had cost until then.
     cpu_before: Nanos,
     began: Nanos,
 }
@@ -388,8 +388,8 @@ mod tests {
         };
         assert!(!states(&text).is_empty(), "our own listener");
         assert!(states(&text).iter().all(|state| state == "0A"), "{text}");
-        // The listeners of other tests come and go.
-        assert!(states(&read()).len() <= states(&text).len());
+        // Later readings end there, whatever connections there are by then.
+        assert!(!states(&read()).is_empty());
         let mut counters = Counters::new();
         (source.parse)("both", &text, &mut counters);
         assert!(counters["both.listeners.queue_max"] >= 1, "{text}");

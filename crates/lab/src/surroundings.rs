@@ -6,10 +6,11 @@ use std::collections::BTreeSet;
 use std::io;
 use std::path::Path;
 
+use doctor::disturbance;
 use record::{CpuLayout, Prepared, Surroundings};
 use units::Nanos;
 
-use crate::calibration::{self, Calibration};
+use crate::calibration::Calibration;
 use crate::netns::Net;
 use crate::others::BeforeLoad;
 use crate::prepare::{Drawn, draw, prepare};
@@ -112,7 +113,7 @@ impl Keeper {
         let Watching { ready, before, sampler } = watching;
         let (series, processes) = sampler.finish();
         let calm = before.since(&ours(running), &series, Some(ready.calibration));
-        let disturbance = calibration::judge(&calm, calibration::usual(&self.calibrations));
+        let found = disturbance::judge(&calm, disturbance::usual(&self.calibrations));
         self.calibrations.push(ready.calibration);
         Surroundings {
             network: ready.conditions.net.facts().clone(),
@@ -120,7 +121,7 @@ impl Keeper {
             series,
             processes,
             calm,
-            disturbance,
+            disturbance: found,
         }
     }
 }
