@@ -264,6 +264,9 @@ impl<'a> Machine<'a> {
         visit: &mut Visit,
     ) -> Result<(), LabError> {
         let net = running.net().clone();
+        // Before anything is read: what is read must be of the load that is measured.
+        let settled = net.at_client(|| self.settle(running, visit));
+        visit.logged = Some(settled.map_err(failed("cannot load from the client's network"))??);
         let watching = self.keeper.watch(ready, running, Window::of(self.plan).until);
         let watching = watching.map_err(failed("cannot watch the machine"))?;
         let loaded = net.at_client(|| self.load(running, visit));
@@ -274,7 +277,6 @@ impl<'a> Machine<'a> {
 
     /// Loads a running server and fills in the visit.
     fn load(&self, running: &mut Running, visit: &mut Visit) -> Result<(), LabError> {
-        visit.logged = Some(self.settle(running, visit)?);
         let window = Window::of(self.plan);
         let seed = self.plan.seed.wrapping_add(u64::from(visit.block));
         let work = self.plan.work(visit.cell, visit.contender);
