@@ -190,6 +190,7 @@ fn no_server_wins_by_sending_something_else() {
 
 /// What a run of a clean server and one with that fault says, which measures nothing.
 fn refused(fault: &str) -> String {
+    let _alone = alone();
     let dir = tempfile::tempdir().unwrap();
     let clean = starter(dir.path(), "clean", "");
     let faulty = starter(dir.path(), "faulty", &format!("--fault {fault}"));

@@ -6,7 +6,7 @@
 //! |---|---|
 //! | `JOUST_PROVE_SEEDS` | trials of each plant at either strength (default 20) |
 //! | `JOUST_PROVE_VISITS` | clean visits, quiet and with a busy neighbour each (default 200) |
-//! | `JOUST_PROVE_ONLY` | a part of the names of the checks that are planted; empty: all |
+//! | `JOUST_PROVE_ONLY` | a part of the names of the checks that are planted, or `clean` (visits); other rows of the page stay |
 //! | `JOUST_PROVE_PAGE` | where the page is written (default: not written) |
 //! | `JOUST_BENCH_BINARY` | the `joust` that is examined (default: the one that cargo built) |
 //!
@@ -32,6 +32,8 @@ pub struct Effort {
     pub visits: u64,
     pub only: String,
     pub joust: PathBuf,
+    /// Where the page is, or will be.
+    pub page: Option<PathBuf>,
 }
 
 fn main() -> Outcome<()> {
@@ -44,6 +46,7 @@ fn main() -> Outcome<()> {
         visits: number("JOUST_PROVE_VISITS", 200)?,
         only: std::env::var("JOUST_PROVE_ONLY").unwrap_or_default(),
         joust: joust.map_or_else(|_| env!("CARGO_BIN_EXE_joust").into(), PathBuf::from),
+        page: std::env::var_os("JOUST_PROVE_PAGE").map(PathBuf::from),
     };
     namespace::check()?;
     let mut proof = page::Proof::begin(&effort);
@@ -57,7 +60,7 @@ fn main() -> Outcome<()> {
         println!("{}", page::line(&found));
         proof.found.push(found);
     }
-    if effort.visits > 0 {
+    if effort.visits > 0 && "clean".contains(&effort.only) {
         for neighbour in [clean::Neighbour::None, clean::Neighbour::Busy] {
             let alarms = clean::alarms(neighbour, &effort)?;
             println!("{}", page::alarms_line(&alarms));
@@ -65,9 +68,9 @@ fn main() -> Outcome<()> {
         }
     }
     let text = proof.page();
-    match std::env::var("JOUST_PROVE_PAGE") {
-        Ok(path) => std::fs::write(path, text)?,
-        Err(_) => println!("\n{text}"),
+    match &effort.page {
+        Some(path) => std::fs::write(path, text)?,
+        None => println!("\n{text}"),
     }
     proof.verdict()
 }

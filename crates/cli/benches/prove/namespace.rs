@@ -13,6 +13,7 @@ const START_MAX: Duration = Duration::from_secs(10);
 /// A namespace that lives until this is dropped.
 pub struct Namespace {
     holder: Child,
+    after: &'static [&'static str],
 }
 
 /// Whether namespaces can be made here.
@@ -20,25 +21,26 @@ pub struct Namespace {
 /// # Errors
 /// Why not.
 pub fn check() -> Outcome<()> {
-    Namespace::make(&[]).map(drop).map_err(|error| {
+    Namespace::make(&[], &[]).map(drop).map_err(|error| {
         format!("cannot make a network namespace ({error}): run it as root").into()
     })
 }
 
 impl Namespace {
-    /// One in which `setup`, commands of a shell, have been run.
-    pub fn make(setup: &[&str]) -> Outcome<Self> {
+    /// One in which `setup`, commands of a shell, have been run; `after` are run in it at its end, however that
+    /// comes.
+    pub fn make(setup: &[&str], after: &'static [&'static str]) -> Outcome<Self> {
         let mut holder = Command::new("setpriv");
         holder.args(["--pdeathsig", "KILL", "unshare", "--net", "sleep", "600"]);
         let holder = holder.stdin(Stdio::null()).stdout(Stdio::null()).spawn()?;
-        let namespace = Self { holder };
+        let namespace = Self { holder, after };
         namespace.await_start()?;
         namespace.run(&[&["ip link set lo up"], setup].concat())?;
         Ok(namespace)
     }
 
     /// Runs commands of a shell in it, each if the one before succeeded.
-    pub fn run(&self, commands: &[&str]) -> Outcome<()> {
+    fn run(&self, commands: &[&str]) -> Outcome<()> {
         let commands = commands.join(" && ");
         let done = self.command("sh").args(["-c", &commands]).output()?;
         if !done.status.success() {
@@ -74,6 +76,9 @@ impl Namespace {
 
 impl Drop for Namespace {
     fn drop(&mut self) {
+        if let Err(error) = self.run(self.after) {
+            eprintln!("{error}");
+        }
         process::end(&mut self.holder);
     }
 }

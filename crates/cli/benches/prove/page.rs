@@ -1,11 +1,12 @@
 //! The page with the proof, and whether it holds. Start reading at [`Proof::page`].
 
-use std::fmt::Write as _;
+use std::collections::BTreeMap;
 
 use super::Effort;
 use super::beside::{Outcome, machine};
 use super::clean::{Alarms, Neighbour};
 use super::trial::Found;
+use super::{plants, runs};
 
 /// Share of the trials in which a check must fire, confirmed.
 const POWER_MIN: f64 = 0.95;
@@ -20,7 +21,9 @@ const COST_MAX: f64 = 0.01;
 /// Everything that was measured.
 pub struct Proof {
     machine: String,
-    seeds: u64,
+    day: String,
+    /// Rows of the page before, by what they are of: those that are not measured anew stay, with their day.
+    older: BTreeMap<String, String>,
     pub found: Vec<Found>,
     pub alarms: Vec<Alarms>,
 }
@@ -28,72 +31,54 @@ pub struct Proof {
 impl Proof {
     pub fn begin(effort: &Effort) -> Self {
         let machine = machine::machine(&["nginx-light", "lighttpd", "apache2-bin"]);
-        Self { machine, seeds: effort.seeds, found: Vec::new(), alarms: Vec::new() }
+        let day = jiff::Zoned::now().date().to_string();
+        let older = match (&effort.page, effort.only.is_empty()) {
+            (Some(page), false) => rows(&std::fs::read_to_string(page).unwrap_or_default()),
+            _ => BTreeMap::new(),
+        };
+        let (found, alarms) = (Vec::new(), Vec::new());
+        Self { machine, day, older, found, alarms }
     }
 
     /// As Markdown.
     pub fn page(&self) -> String {
         let mut text = format!(
             "# What the doctor finds, and what it misses\n\n\
-             Made by `make prove`, which plants each artifact and measures the doctor itself. Machine: {}. Seeds: \
-             1 to {}.\n\n## Power\n\nEach artifact is planted once a seed. *Confirmed*: trials in which the check \
-             found it with two witnesses; at least 95 % are asked. *Share*: how much of what was measured it says \
+             Made by `make prove`, which plants each artifact and measures the doctor itself. Machine: {}. \
+             `JOUST_PROVE_ONLY=NAME make prove` renews the rows of a check on the same machine; each row has its day \
+             and its number of trials, whose seeds are 1 and up.\n\n\
+             ## Power\n\nEach artifact is planted once a seed. *Confirmed*: trials in which the check \
+             found it and was sure; at least 95 % are asked. *Share*: how much of what was measured it says \
              is touched; at half strength it must be half of that at full strength, within 20 %.\n\n\
-             | check | planted | confirmed | suspected only | share planted | reported | reported at half strength | other checks that act |\n\
-             |---|---|---|---|---|---|---|---|\n",
-            self.machine, self.seeds
+             | check | planted | confirmed | suspected only | share planted | reported | reported at half strength | other checks that act | measured |\n\
+             |---|---|---|---|---|---|---|---|---|\n",
+            self.machine
         );
-        for found in &self.found {
-            let others: Vec<String> =
-                found.others.iter().map(|(name, n)| format!("`{name}` {n}")).collect();
-            let others = if others.is_empty() { "none".to_owned() } else { others.join(", ") };
-            writeln!(
-                text,
-                "| `{}` | {} | {} of {}{} | {} | {} | {} | {}{} | {others} |",
-                found.check,
-                found.what,
-                found.confirmed,
-                found.trials,
-                mark(!has_power(found)),
-                found.suspected,
-                percent(found.share_planted),
-                percent(found.share_full),
-                percent(found.share_half),
-                mark(!follows_dose(found)),
-            )
-            .expect(IN_MEMORY);
+        let planted = plants::ALL.iter().map(|plant| (plant.check, plant.what));
+        let planted = planted.chain(runs::ALL.iter().map(|plant| (plant.check, plant.what)));
+        for (check, what) in planted {
+            let found = self.found.iter().find(|found| (found.check, found.what) == (check, what));
+            let key = format!("`{check}` | {what}");
+            text += &self.renewed(&key, found.map(row));
         }
         text += "\n## False alarms\n\nReal servers (nginx, lighttpd, Apache event, joust reactor), each against itself, every visit \
                  examined alone. At most 1 in 200 a check and 1 in 20 visits altogether are allowed.\n\n\
-                 | neighbour | clean visits | with an alarm | alarms by check | notes by check | runs | findings of whole runs that act | cost of reading counters |\n\
-                 |---|---|---|---|---|---|---|---|\n";
-        for alarms in &self.alarms {
-            let name = match alarms.neighbour {
-                Neighbour::None => "none",
-                Neighbour::Busy => "a CPU busy, every second second",
-            };
-            let list = |counts: &std::collections::BTreeMap<String, u64>| {
-                let parts: Vec<String> =
-                    counts.iter().map(|(name, n)| format!("{name} {n}")).collect();
-                if parts.is_empty() { "none".to_owned() } else { parts.join(", ") }
-            };
-            writeln!(
-                text,
-                "| {name} | {} | {}{} | {} | {} | {} | {} | {:.2} % of a core{} |",
-                alarms.visits,
-                alarms.visits_with,
-                mark(!is_quiet(alarms)),
-                list(&alarms.by_check),
-                list(&alarms.notes),
-                alarms.runs,
-                list(&alarms.of_runs),
-                100.0 * alarms.cost,
-                mark(alarms.cost > COST_MAX),
-            )
-            .expect(IN_MEMORY);
+                 | neighbour | clean visits | with an alarm | alarms by check | notes by check | runs | findings of whole runs that act | cost of reading counters | measured |\n\
+                 |---|---|---|---|---|---|---|---|---|\n";
+        for neighbour in [Neighbour::None, Neighbour::Busy] {
+            let alarms = self.alarms.iter().find(|alarms| alarms.neighbour == neighbour);
+            text += &self.renewed(neighbour_name(neighbour), alarms.map(alarms_row));
         }
         text += "\nA figure marked **!** misses what is asked of it.\n";
         text
+    }
+
+    /// A row that was measured now, else that of the page before, else none.
+    fn renewed(&self, key: &str, row: Option<String>) -> String {
+        match row {
+            Some(row) => format!("| {key} | {row} | {} |\n", self.day),
+            None => self.older.get(key).map_or_else(String::new, |row| format!("{row}\n")),
+        }
     }
 
     /// # Errors
@@ -114,7 +99,62 @@ impl Proof {
     }
 }
 
-const IN_MEMORY: &str = "writing to memory does not fail";
+/// Rows of a page by what they are of: the first cell of alarms, the first two of a plant.
+fn rows(page: &str) -> BTreeMap<String, String> {
+    let rows = page.lines().filter_map(|line| {
+        let mut cells = line.strip_prefix("| ")?.split(" | ");
+        let (first, second) = (cells.next()?, cells.next()?);
+        let key =
+            if first.starts_with('`') { format!("{first} | {second}") } else { first.to_owned() };
+        Some((key, line.to_owned()))
+    });
+    rows.collect()
+}
+
+/// The cells between key and day.
+fn row(found: &Found) -> String {
+    let others: Vec<String> =
+        found.others.iter().map(|(name, n)| format!("`{name}` {n}")).collect();
+    let others = if others.is_empty() { "none".to_owned() } else { others.join(", ") };
+    format!(
+        "{} of {}{} | {} | {} | {} | {}{} | {others}",
+        found.confirmed,
+        found.trials,
+        mark(!has_power(found)),
+        found.suspected,
+        percent(found.share_planted),
+        percent(found.share_full),
+        percent(found.share_half),
+        mark(!follows_dose(found)),
+    )
+}
+
+/// The same of clean visits.
+fn alarms_row(alarms: &Alarms) -> String {
+    let list = |counts: &BTreeMap<String, u64>| {
+        let parts: Vec<String> = counts.iter().map(|(name, n)| format!("{name} {n}")).collect();
+        if parts.is_empty() { "none".to_owned() } else { parts.join(", ") }
+    };
+    format!(
+        "{} | {}{} | {} | {} | {} | {} | {:.2} % of a core{}",
+        alarms.visits,
+        alarms.visits_with,
+        mark(!is_quiet(alarms)),
+        list(&alarms.by_check),
+        list(&alarms.notes),
+        alarms.runs,
+        list(&alarms.of_runs),
+        100.0 * alarms.cost,
+        mark(alarms.cost > COST_MAX),
+    )
+}
+
+fn neighbour_name(neighbour: Neighbour) -> &'static str {
+    match neighbour {
+        Neighbour::None => "none",
+        Neighbour::Busy => "a CPU busy, every second second",
+    }
+}
 
 /// One line while the proof goes on.
 pub fn line(found: &Found) -> String {

@@ -66,14 +66,16 @@ const fn serve(words: &'static [&'static str]) -> Way {
 }
 
 /// A program that needs the whole of CPU 0, for as long as a trial takes.
-const BUSY_CPU_0: &str = "{ taskset -c 0 timeout 4 sh -c 'while :; do :; done' >/dev/null 2>&1 & }";
+const BUSY_CPU_0: &str = "{ taskset -c 0 timeout 4 sh -c 'while :; do :; done' >/dev/null 2>&1 & \
+                          echo $! >/run/joust-prove.pid; }";
+const END_BUSY: &str = "kill $(cat /run/joust-prove.pid); rm /run/joust-prove.pid";
 
 /// Starts a command under a quota, with version 1 or 2 of cgroups.
 const UNDER_QUOTA: &str = "\
-    if mkdir -p /sys/fs/cgroup/cpu/joust-prove 2>/dev/null; then \
-        cd /sys/fs/cgroup/cpu/joust-prove && echo 20000 > cpu.cfs_quota_us; \
-    else \
+    if [ -e /sys/fs/cgroup/cgroup.controllers ]; then \
         mkdir -p /sys/fs/cgroup/joust-prove && cd /sys/fs/cgroup/joust-prove && echo '20000 100000' > cpu.max; \
+    else \
+        mkdir -p /sys/fs/cgroup/cpu/joust-prove && cd /sys/fs/cgroup/cpu/joust-prove && echo 20000 > cpu.cfs_quota_us; \
     fi && echo $$ > cgroup.procs && exec \"$@\"";
 
 /// Every plant, by the name of its check.
@@ -83,7 +85,7 @@ pub const ALL: &[Plant] = &[
         what: "a backlog of 1, the server stopped for 300 ms three times, a connection for each request",
         full: Way {
             serve: &["-s", "ListenBacklog=1", "--model", "iterative"],
-            load: &["--no-keepalive", "-c", "50"],
+            load: &["--no-keepalive", "-c", "50", "-d", "3s"],
             during: During::ServerStops { millis: 300, times: 3 },
             ..PLAIN
         },
@@ -179,6 +181,7 @@ pub const ALL: &[Plant] = &[
             setup: &[BUSY_CPU_0],
             load: &["--rate", "5k", "-t", "1", "-c", "200"],
             load_by: &["taskset", "-c", "0"],
+            after: &[END_BUSY],
             ..PLAIN
         },
         half: None,

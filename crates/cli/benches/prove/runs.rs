@@ -124,7 +124,7 @@ pub fn prove(plant: &RunPlant, effort: &Effort) -> Found {
 }
 
 fn run_inside(inside: &Inside, plant: &RunPlant, seed: u64, effort: &Effort) -> Outcome<RunRecord> {
-    let namespace = Namespace::make(inside.setup)?;
+    let namespace = Namespace::make(inside.setup, &[])?;
     let start = |words: &&[&str]| {
         let mut server = namespace.command(&effort.joust);
         server.args(["serve", "-s", "MaxKeepAliveRequests=0"]).args(*words);

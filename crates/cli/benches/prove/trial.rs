@@ -109,7 +109,7 @@ pub fn or_none<T>(trial: Outcome<T>, findings: impl FnOnce(T) -> Vec<Finding>) -
 
 /// One load on a server with the artifact.
 pub fn load(way: &Way, seed: u64, effort: &Effort) -> Outcome<LoadRecord> {
-    let namespace = Namespace::make(way.setup)?;
+    let namespace = Namespace::make(way.setup, way.after)?;
     let words = |words: &[&str]| -> Vec<String> {
         words.iter().map(|word| word.replace("{seed}", &seed.to_string())).collect()
     };
@@ -137,13 +137,9 @@ pub fn load(way: &Way, seed: u64, effort: &Effort) -> Outcome<LoadRecord> {
     ));
     load.args(own).arg(format!("http://{ADDRESS}/"));
     let child = load.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?;
-    let generator = child.id();
-    let done = thread::scope(|scope| {
-        scope.spawn(|| disturb(server.pid, generator, way.during));
-        child.wait_with_output()
-    })?;
+    disturb(server.pid, child.id(), way.during);
+    let done = child.wait_with_output()?;
     server.end();
-    namespace.run(way.after)?;
     let text = String::from_utf8(done.stdout)?;
     let said = String::from_utf8_lossy(&done.stderr).into_owned();
     LoadRecord::from_json(&text).map_err(|error| format!("joust load: {error}: {said}").into())
@@ -177,7 +173,8 @@ fn stop(pid: u32, millis: u64, times: u32) {
     }
 }
 
-/// To a child of ours that we have not waited for; if it has ended, the load says so.
+/// To a child of ours that nobody has waited for yet, so that its number is its own. If it has ended, the load says
+/// so.
 fn signal(pid: u32, signal: Signal) {
     let _ = kill(Pid::from_raw(pid as i32), signal);
 }
