@@ -179,6 +179,7 @@ fn describe(text: &mut String, group: &[&PrintedFinding]) {
     }
     writeln!(text, "    Why it misleads: {}", check.meaning).expect(IN_MEMORY);
     writeln!(text, "    Remedy: {}", check.remedy).expect(IN_MEMORY);
+    writeln!(text, "    More: joust doctor --explain {}", check.name).expect(IN_MEMORY);
 }
 
 fn certainty(certainty: Certainty) -> &'static str {

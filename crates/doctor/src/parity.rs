@@ -19,7 +19,7 @@ enum Rule {
 /// `keep_alive_not_honoured`.
 const REQUESTS_ENOUGH: u64 = 10_000;
 /// Seconds an idle connection is kept from which on a longer time does not matter: no connection of a load
-/// is idle for so long.
+/// is idle for that long.
 const TIMEOUT_ENOUGH_S: f64 = 5.0;
 /// Bytes by which heads may differ: the server's name, an ETag, the spelling of a field.
 const HEADER_MORE_MAX: u64 = 256;

@@ -36,7 +36,7 @@ pub(crate) struct Loop {
     pub(crate) batch_until: Nanos,
     /// No byte leaves for the second of the two every first of the two; zero: never.
     pub(crate) pause: (Nanos, Nanos),
-    /// Each reply takes so much longer, in parallel, before `delay_until`.
+    /// Each reply takes longer by this, in parallel, before `delay_until`.
     pub(crate) delay: Nanos,
     pub(crate) delay_until: Nanos,
     /// Share of the replies that are held for 200 ms.

@@ -93,7 +93,7 @@ impl Timeline {
         if mean > 0.0 { self.covariance(0) / mean } else { 0.0 }
     }
 
-    /// Every silence of at least so long, in order, those cut by the start and the end included.
+    /// Every silence of at least that length, in order, those cut by the start and the end included.
     pub(crate) fn silences(&self, at_least: Nanos) -> Vec<Silence> {
         let mut found = Vec::new();
         let mut begun = None;

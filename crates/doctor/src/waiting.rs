@@ -17,10 +17,10 @@ const READINGS_MIN: usize = 4;
 /// How far silences must be spread unevenly over readings: determinant over the product of the sums of squares, 0
 /// where each reading has the same share of silence.
 const UNEVEN_MIN: f64 = 0.01;
-/// Standard errors above the estimate that are taken for waiting as well.
-const ERRORS: f64 = 2.0;
+/// Chance with which the share of waiting is above the limit that is taken for it.
+const ABOVE: f64 = 0.025;
 
-/// At most that many seconds of the silences something waited for a CPU, or the hypervisor had it. `None` where the
+/// In about that many seconds of the silences, or fewer, something waited for a CPU, or the hypervisor had it. `None` where the
 /// kernel's counter could not be read.
 pub(crate) fn in_silences(
     series: &MachineSeries,
@@ -68,7 +68,8 @@ fn share_in_silences(readings: &[Reading]) -> Option<f64> {
     let off = sum(&|one| (one.waited - rate * one.talking - share * one.silent).powi(2));
     let variance = off / (readings.len() - 2) as f64;
     let error = (variance * talking / determinant).sqrt();
-    Some((share + ERRORS * error).clamp(0.0, 1.0))
+    let errors = stats::t_quantile(1.0 - ABOVE, (readings.len() - 2) as f64);
+    Some((share + errors * error).clamp(0.0, 1.0))
 }
 
 /// Seconds after each reading in which something waited for a CPU, or the hypervisor had one.

@@ -93,6 +93,8 @@ impl Roll {
         for &pid in &now {
             let limit = *self.limits.entry(pid).or_insert_with(|| files_max(pid));
             let here = limit.map(|limit| Descriptors { open: files(pid), limit });
+            // One that opened its files before it lowered its limit (a sandbox) needs no more.
+            let here = here.filter(|here| (1..=here.limit).contains(&here.open));
             let nearest = self.used.descriptors.into_iter().chain(here);
             self.used.descriptors = nearest.min_by_key(|one| one.left());
         }

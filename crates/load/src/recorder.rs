@@ -23,8 +23,8 @@ use crate::conn::ServerEnd;
 /// Status codes that are counted apart: three digits.
 const STATUSES: usize = 1000;
 
-/// Connections of a thread that the kernel is asked about when they are closed while the load runs, and of
-/// one in this many of those behind them. Where each request has its own connection, a system call more a
+/// Connections of a thread that the kernel is asked about when they are closed while the load runs; behind them, one
+/// in this many. Where each request has its own connection, a system call more a
 /// request would be a tenth of its cost.
 const LOOKED_AT_FIRST: u64 = 1000;
 const LOOKED_AT_ONE_OF: u64 = 16;

@@ -73,6 +73,7 @@ pub use scalability::{
 };
 pub use shift::{Profile, SHIFT_QUANTILES, ShiftPoint, shift};
 pub use shuffles::Shuffles;
+pub use student::t_quantile;
 pub use trend::{TREND_POINTS_MIN, Trend};
 pub use two_sample::{TwoSample, TwoSampleInterval};
 pub use warm_up::{WarmUp, mser5};

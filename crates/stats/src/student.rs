@@ -4,7 +4,7 @@
 use statrs::distribution::{ContinuousCDF, Normal, StudentsT};
 
 /// The `p`-quantile of Student's t with `df` degrees of freedom; `p` in (0, 1), `df` > 0.
-pub(crate) fn t_quantile(p: f64, df: f64) -> f64 {
+pub fn t_quantile(p: f64, df: f64) -> f64 {
     t(df).inverse_cdf(p)
 }
 

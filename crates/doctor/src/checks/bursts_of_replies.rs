@@ -35,8 +35,8 @@ pub(crate) const ITEM: Check = Check {
              coalesced interrupts) and turn it off; more connections would raise the rate without any \
              change of the server",
     detection: "In most visits replies come with a period, no reply in more than 20 % of the milliseconds, \
-             an index of dispersion above 5, and at most three replies a connection between two silences. It is confirmed if the CPUs idled meanwhile and the \
-             first replies came sooner than the period",
+             an index of dispersion above 5, and at most three replies a connection between two silences. It is \
+             confirmed if the CPUs idled meanwhile and the first replies came sooner than the period",
     example: "`joust serve --fixed 3361 --fault batch=50ms`",
     source: "https://docs.kernel.org/networking/napi.html (coalescing); Cox and Lewis, The Statistical \
              Analysis of Series of Events, 1966 (index of dispersion)",

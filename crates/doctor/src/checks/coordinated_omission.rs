@@ -71,7 +71,8 @@ struct Silences {
     all: Vec<Nanos>,
     /// Time that was measured.
     length: Nanos,
-    /// Time of the silences in which something waited for a CPU or the hypervisor had it; `None` where it could not be read.
+    /// Time of the silences in which something waited for a CPU or the hypervisor had it; `None` where it could not
+    /// be read.
     waited: Option<f64>,
 }
 

@@ -25,7 +25,7 @@ pub(crate) const ITEM: Check = Check {
     remedy: "let processes live (Apache and joust: MaxConnectionsPerChild 0) and keep enough of them waiting \
              (MaxSpareServers at least the number of connections, StartServers as many); change one of the two \
              directives at a time to see which costs what",
-    detection: "More than one process born or ended in 1,000 requests, or one in two seconds, five at least; of a \
+    detection: "More than one process born or ended in 1,000 requests, or one born in two seconds, five at least; of a \
              load alone, as many forks of the machine as connections that the server ended. It is confirmed if requests \
              of more than five median times hold more than 10 % of the time, or if there is one in 1,000 \
              requests and the machine forked or clients had to connect again as often, or 10 % of the \
@@ -143,8 +143,9 @@ impl Sums {
         // Processes that ended may not be replaced before the load is over.
         let most = self.born.max(self.died);
         let changes = most as f64;
+        // A pool that shrinks ends processes by time, however few of its requests are answered.
         let is_often = changes > BORN_PER_REQUEST_MIN * self.requests as f64
-            || changes > BORN_PER_S_MIN * self.seconds;
+            || self.born as f64 > BORN_PER_S_MIN * self.seconds;
         if most < BORN_MIN || !is_often || self.is_by_design() {
             return None;
         }
@@ -156,7 +157,8 @@ impl Sums {
         // A pool that grows to its size starts processes too, and few for its requests.
         let is_part_of_work = changes > BORN_PER_REQUEST_MIN * self.requests as f64;
         let has_witness = is_forked || is_again || is_short;
-        let is_sure = (is_part_of_work && has_witness) || tail > TAIL_SHARE_MIN;
+        let is_sure =
+            (is_part_of_work && has_witness) || (self.born >= BORN_MIN && tail > TAIL_SHARE_MIN);
         let certainty = if is_sure { Certainty::Confirmed } else { Certainty::Suspected };
         let ended = match self.died {
             0 => String::new(),
@@ -290,6 +292,17 @@ mod tests {
         let text = "b: 0 processes were born and 640 ended while 8 visits were measured (128 of 512 connections \
                     had no reply at the end) for 320,000 requests";
         assert!(seen[0].evidence.starts_with(text), "{}", seen[0].evidence);
+    }
+
+    #[test]
+    fn a_pool_that_shrinks_while_requests_are_slow_is_silent() {
+        let mut run = with(0, 5, None);
+        for visit in run.visits.iter_mut().filter(|visit| visit.contender == 1) {
+            let processes = Some(record::ProcessesUse { died: 2, ..Default::default() });
+            visit.surroundings =
+                Some(Box::new(Surroundings { processes, ..Surroundings::default() }));
+        }
+        assert_eq!(seen(&run), [], "16 of 64 ended in 320,000 requests");
     }
 
     #[test]

@@ -22,7 +22,7 @@ pub const ITEM: Check = Check {
     remedy: "look into the server's log and `dmesg` (a crash, the OOM killer, a limit of files or processes), \
              then run again",
     detection: "No reply came in the last 5 % of the load or more, that is longer than an interval and \
-             twice the slowest reply (or the timeout, if requests timed out), and requests failed or were not answered",
+             twice the slowest reply, and than the timeout if requests timed out; and requests failed or were not answered",
     example: "`joust serve --fixed 3361 --fault pause=at:2s,for:10s`, or kill the server in the midst of a load",
     source: "https://docs.kernel.org/admin-guide/sysctl/vm.html (oom_kill)",
     needs: &[],
@@ -36,15 +36,15 @@ const SILENT_SHARE_MIN: f64 = 0.05;
 pub(super) fn silence(load: &LoadRecord) -> Option<Nanos> {
     let last = load.intervals.iter().rfind(|one| one.ok > 0 || !one.status.is_empty())?;
     let slowest = load.latencies.service.max().unwrap_or_default();
-    // Whether a reply would have come later than a request that timed out is not known.
-    let slowest = match load.errors.timeout_waiting + load.errors.timeout_reading {
-        0 => slowest,
-        _ => slowest.max(load.plan.timeout),
+    // How much later than its timeout a reply would have come is not known.
+    let timed_out = match load.errors.timeout_waiting + load.errors.timeout_reading {
+        0 => Nanos::ZERO,
+        _ => load.plan.timeout,
     };
     let silence = Nanos::from_secs_f64(load.seconds).saturating_sub(last.end());
     // Replies that take long may be further apart than intervals are long.
     let is_long = silence.as_secs_f64() > SILENT_SHARE_MIN * load.seconds
-        && silence > last.length.max(slowest.saturating_add(slowest));
+        && silence > last.length.max(slowest.saturating_add(slowest)).max(timed_out);
     (is_long && load.requests.failed + load.requests.unanswered > 0).then_some(silence)
 }
 
@@ -136,6 +136,16 @@ mod tests {
             interval.status = [(503, 40)].into();
         }
         assert_eq!(silence(&load), None);
+    }
+
+    #[test]
+    fn a_server_that_hangs_is_silent_for_longer_than_the_timeout_once() {
+        let mut load = dead_after(10);
+        load.errors.timeout_waiting = 40;
+        load.plan.timeout = Nanos::from_millis(1_900);
+        assert_eq!(silence(&load), Some(Nanos::from_secs(2)));
+        load.plan.timeout = Nanos::from_millis(2_100);
+        assert_eq!(silence(&load), None, "each reply may have been about to come");
     }
 
     #[test]

@@ -68,7 +68,7 @@ mod tests {
     use super::*;
     use crate::testdata;
 
-    /// Every visit of contender 0 holds so many requests after the cut.
+    /// Every visit of contender 0 holds that many requests after the cut.
     fn holding(requests: u64) -> RunRecord {
         let mut run = testdata::run(&["a", "b"], 8);
         for visit in run.visits.iter_mut().filter(|visit| visit.contender == 0) {

@@ -179,8 +179,8 @@ mod tests {
 
     const PAGE: Bytes = Bytes(3_000_000);
 
-    /// Eight visits of a and b, of 64 connections each, asking for a long page; a given number of a's ended so
-    /// many requests in what was measured, and as many again before it and while they drained.
+    /// Eight visits of a and b, of 64 connections each, asking for a long page; a given number of a's ended
+    /// `requests` requests in what was measured, and as many again before it and while they drained.
     fn with(visits: usize, requests: u64) -> RunRecord {
         let mut run = testdata::run(&["a", "b"], 8);
         run.plan.cells[0].workload.page = PAGE;

@@ -45,7 +45,8 @@ fn look_at(at: usize, row: &Row) -> Option<Seen> {
     let of_good = (complete - failed).saturating_mul(norm.0);
     let of_failed = report.traffic.bodies.and_then(|all| all.0.checked_sub(of_good));
     let length = of_failed.map(|bytes| bytes as f64 / failed as f64).filter(|length| *length > 0.0);
-    let is_whole = length.is_some_and(|length| length.fract() == 0.0);
+    // Of the norm's own length none would have failed.
+    let is_whole = length.is_some_and(|length| length.fract() == 0.0 && length != norm.0 as f64);
     let evidence = format!(
         "{}: {} of {} replies 'failed' by their length ({}), measured by the first, which had {}{}",
         row.name,
@@ -102,5 +103,7 @@ mod tests {
     fn pages_of_all_lengths_are_suspected_only() {
         let seen = look(&printed(&planted(3361, 150_000, 612_200_123)));
         assert_eq!(seen[0].certainty, Certainty::Suspected);
+        let own = look(&printed(&planted(3361, 150_000, 672_200_000)));
+        assert_eq!(own[0].certainty, Certainty::Suspected);
     }
 }
