@@ -1,34 +1,34 @@
-//! Owns what visits cost in time, from what is planned and what was seen of them, and so whether more of them
-//! fit into a budget. Start reading at [`Costs`].
+//! Owns the time that visits cost, as planned and as observed, and so whether more of them fit into a budget. Start
+//! reading at [`Costs`].
 //!
 //! A visit costs more than its load: the network, the calibration workload, the server's start and end. Before a
-//! contender's first visit that is what starting it alone took, and all that a visit may take beside its
-//! load; then it is what its visits took.
+//! contender's first visit, the cost is the planned load, all that may surround it, and the time that starting the
+//! contender alone took. After that, it is the time that its visits took.
 
 use std::collections::BTreeMap;
 
 use record::Plan;
 use units::Nanos;
 
-/// What surrounds a load beside the server's start and end: the calibration workload (20 ms), reading the site,
+/// The time around a load, without the server's start and end: the calibration workload (20 ms), reading the site,
 /// the last look at the machine.
 const AROUND: Nanos = Nanos::from_millis(100);
-/// A budget holds to this part of it: a visit that would end later is not begun.
+/// A budget may be exceeded by this part of it: no visit begins that would end later.
 const SLACK: u64 = 20;
-/// Loads that a search makes at least.
+/// The fewest loads of a search.
 const SEARCH_LOADS_MIN: u32 = 3;
 
 /// What visits cost.
 #[derive(Debug)]
 pub(crate) struct Costs<'a> {
     plan: &'a Plan,
-    /// What starting each contender alone took, and ending it.
+    /// The time to start and end each contender alone.
     starts: Vec<Nanos>,
     /// By cell and contender.
     seen: BTreeMap<(usize, usize), VisitTimes>,
     /// Longest time between two blocks, in which intervals are looked at.
     between: Nanos,
-    /// Visits that were made, and those of them that were made again.
+    /// Visits made, and how many of them were repeats.
     made: u64,
     made_again: u64,
 }
@@ -44,9 +44,9 @@ struct VisitTimes {
 /// The assumed time of a visit before the first of its kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum UnknownCost {
-    /// At least.
+    /// The shortest.
     Least,
-    /// At most, by the plan.
+    /// The longest, by the plan.
     Most,
 }
 
@@ -62,12 +62,12 @@ impl<'a> Costs<'a> {
         }
     }
 
-    /// A contender was started alone, and ended.
+    /// Takes the time in which a contender was started alone and ended.
     pub(crate) fn started(&mut self, contender: usize, took: Nanos) {
         self.starts[contender] = took;
     }
 
-    /// A visit was made; `again`: it is made once more.
+    /// Takes the time of a visit; `again`: the visit will be repeated.
     pub(crate) fn visited(&mut self, cell: usize, contender: usize, took: Nanos, again: bool) {
         let seen = self.seen.entry((cell, contender)).or_default();
         *seen = VisitTimes { sum: seen.sum + took, count: seen.count + 1, last: took };
@@ -81,13 +81,13 @@ impl<'a> Costs<'a> {
         self.made > 0
     }
 
-    /// From the end of a block to where the next could begin.
+    /// Takes the time from the end of a block to where the next could begin.
     pub(crate) fn paused(&mut self, took: Nanos) {
         self.between = self.between.max(took);
     }
 
-    /// A visit that is made once: the mean of those so far or the last one, whichever took longer, because
-    /// a machine that slows down goes on doing so.
+    /// The cost of a visit that is made once: the mean of the visits so far or the last one, whichever is longer,
+    /// because a machine that slows down usually keeps slowing down.
     pub(crate) fn visit(&self, cell: usize, contender: usize, unseen: UnknownCost) -> Nanos {
         match self.seen.get(&(cell, contender)) {
             Some(seen) => seen.last.max(Nanos(seen.sum.0 / seen.count)),
@@ -107,7 +107,7 @@ impl<'a> Costs<'a> {
         Nanos(sum / self.made.max(1))
     }
 
-    /// Those visits, with as many of them made again as were so far.
+    /// The cost of those visits, with repeats as frequent as so far.
     pub(crate) fn visits(&self, places: &[(usize, usize)], unseen: UnknownCost) -> Nanos {
         let once: u64 = places.iter().map(|&(cell, who)| self.visit(cell, who, unseen).0).sum();
         let used = self.made - self.made_again;
@@ -115,12 +115,12 @@ impl<'a> Costs<'a> {
         Nanos(once + again as u64)
     }
 
-    /// A block of those visits, and what comes before it.
+    /// The cost of a block of those visits, and of the pause before it.
     pub(crate) fn block(&self, places: &[(usize, usize)], unseen: UnknownCost) -> Nanos {
         self.between + self.visits(places, unseen)
     }
 
-    /// Whether a visit that would end then would end too late for the budget.
+    /// Whether a visit that ends at `end` would exceed the budget.
     pub(crate) fn is_too_late(&self, end: Nanos) -> bool {
         end > self.plan.budget.saturating_add(Nanos(self.plan.budget.0 / SLACK))
     }
@@ -134,14 +134,14 @@ impl<'a> Costs<'a> {
             (None, UnknownCost::Least) => visit.load(),
             (None, UnknownCost::Most) => visit.load().saturating_add(visit.settle),
             (Some(_), UnknownCost::Least) => visit.warm_up.saturating_add(tries(SEARCH_LOADS_MIN)),
-            // A load before them shows about where the limit is.
+            // A closed loop before the search shows roughly where the limit is.
             (Some(most), UnknownCost::Most) => {
                 visit.load().saturating_add(visit.settle).saturating_add(tries(most))
             }
         };
         match unseen {
             UnknownCost::Least => load,
-            // A request that was begun just before the end has its whole sleep before it.
+            // A request that begins just before the end still has its whole sleep ahead.
             UnknownCost::Most => {
                 load + AROUND + self.plan.work(cell, contender).sleep.unwrap_or_default()
             }

@@ -1,8 +1,8 @@
-//! Owns how a visit's work is ordered of another load tool, and what of its run goes into the visit.
-//! Must not know how a tool is started or read (that is `clients`). Start reading at [`order`].
+//! Owns how a visit's work is ordered from another load tool, and which results of its run go into the visit. Must
+//! not know how a tool is started or read (that is `clients`). Start reading at [`order`].
 //!
-//! A tool has no warm-up that is cut off: ours is made first, and the tool's own run is the measurement,
-//! in whole seconds, which is all that some of them take.
+//! Tools do not cut off a warm-up: our generator warms the server up first, and the tool's whole run is the
+//! measurement. It lasts whole seconds, because some tools accept nothing else.
 
 use std::net::SocketAddr;
 
@@ -28,7 +28,7 @@ pub(crate) fn order(plan: &Plan, work: &Workload, target: &str, addr: SocketAddr
     }
 }
 
-/// Refuses a plan that asks of a tool what it cannot do.
+/// Refuses a plan that asks a tool for something it cannot do.
 pub(crate) fn check(plan: &Plan) -> Result<(), ClientError> {
     let addr = SocketAddr::from(([127, 0, 0, 1], 80));
     for cell in 0..plan.cells.len() {
@@ -37,7 +37,7 @@ pub(crate) fn check(plan: &Plan) -> Result<(), ClientError> {
             if work.client != Workload::OURS {
                 let client = clients::named(&work.client)?;
                 let order = order(plan, &work, &plan.target(cell, contender), addr);
-                // A tool without a duration gets a number of requests, which a first run finds.
+                // A tool without a duration gets a number of requests, which a first run determines.
                 let counts_only =
                     matches!(&client.kind, ClientKind::Program(program) if program.counts_only);
                 let enough = counts_only.then_some(u64::from(work.connections));
@@ -48,14 +48,14 @@ pub(crate) fn check(plan: &Plan) -> Result<(), ClientError> {
     Ok(())
 }
 
-/// Puts what a tool claimed into its visit.
+/// Puts what a tool reported into its visit.
 pub(crate) fn note(visit: &mut Visit, ran: &ClientRun) {
     let run = ran.tool_run();
     visit.rate_per_s = rate(&run);
     visit.tool = Some(run);
 }
 
-/// Requests/s that a tool claimed, or that follow from its other claims.
+/// Requests/s that a tool reported, or that follow from its other figures.
 pub(crate) fn rate(run: &ToolRun) -> Option<f64> {
     let seconds = run.claimed.duration.map(Nanos::as_secs_f64).filter(|seconds| *seconds > 0.0);
     let counted = || Some(run.claimed.requests_done? as f64 / seconds?);

@@ -7,21 +7,21 @@ use std::io;
 use sys::{affinity, clock};
 use units::Nanos;
 
-/// How long the work takes, on a machine that does nothing else.
+/// How long the work takes on an idle machine.
 const WORK: Nanos = Nanos::from_millis(20);
-/// Work is timed first on a piece of at least this length.
+/// Pieces of at least this length are timed to size the work.
 const PIECE_MIN: Nanos = Nanos::from_millis(2);
-/// The quickest of these many pieces shows the undisturbed machine.
+/// The quickest of this many pieces represents the undisturbed machine.
 const PIECES: usize = 10;
 
-/// The fixed piece of work, as long as is right for this machine.
+/// The fixed piece of work, sized for this machine.
 #[derive(Debug, Clone, Copy)]
 pub struct Calibration {
     turns: u64,
 }
 
 impl Calibration {
-    /// Finds how much work takes 20 ms here; finding it takes about twice that long.
+    /// Finds how much work takes 20 ms here, which takes about twice as long.
     ///
     /// # Errors
     /// No thread left.
@@ -46,14 +46,14 @@ impl Calibration {
     }
 }
 
-/// Runs `work` on a thread of its own, on the first of `cpus` where there is one.
+/// Runs `work` on a thread of its own, on the first of `cpus` if there is one.
 fn pinned<T: Send>(cpus: &[u32], work: impl FnOnce() -> T + Send) -> io::Result<T> {
     std::thread::scope(|scope| {
         let thread = std::thread::Builder::new().name("calibration".to_owned()).spawn_scoped(
             scope,
             || {
                 if let [first, ..] = cpus {
-                    // Where that fails the work is done elsewhere, which is no worse than not at all.
+                    // If pinning fails, the work runs on another CPU, which is no worse than no calibration.
                     let _ = affinity::pin(&[*first]);
                 }
                 work()
@@ -69,8 +69,8 @@ fn timed(turns: u64) -> Nanos {
     clock::monotonic() - begun
 }
 
-/// A chain of steps each of which needs the one before (xorshift64*): no memory, so that what it
-/// takes is the CPU's speed and the share of it that we have.
+/// A chain of steps, each of which needs the previous one (xorshift64*). It uses no memory, so its time depends only
+/// on the CPU's speed and our share of the CPU.
 fn work(turns: u64) -> u64 {
     let mut state = 0x9e37_79b9_7f4a_7c15_u64;
     for _ in 0..turns {
@@ -95,7 +95,7 @@ mod tests {
             calibration.turns > 1024,
             "a CPU of this century does more in 20 ms: {calibration:?}"
         );
-        // Ten times the work takes longer, however busy the machine is: CPU time says so.
+        // Ten times the work takes longer; CPU time shows that however busy the machine is.
         let cpu = |turns| {
             let begun = clock::thread_cpu();
             black_box(work(black_box(turns)));

@@ -1,25 +1,25 @@
-//! Owns what a server does for a request, seen as the system calls that it makes: whether it opens the file for
-//! each, asks for its state, in how many writes it replies. What its configuration says is what was meant; this
-//! is what happens. Start reading at [`observe`].
+//! Owns what a server does for a request, seen as its system calls: whether it opens the file for each request, reads
+//! the file's state, in how many writes it replies. Its configuration states an intention; this shows what happens.
+//! Start reading at [`observe`].
 //!
-//! Before anything is measured, and never while: a traced server is many times slower.
+//! It runs before anything is measured, and never during a measurement: a traced server is many times slower.
 
 use std::collections::BTreeMap;
 
-/// Requests that are made while it is watched, on one connection after the other.
+/// Requests that are made while it is watched, one connection after another.
 pub(crate) const REQUESTS: u64 = 50;
-/// Calls that are made less often than this for a request are of the connection, or of a timer.
+/// Calls that are rarer than this per request belong to the connection or to a timer.
 const SHARE_MIN: f64 = 0.05;
 
 const OPENS: &[&str] = &["open", "openat", "openat2"];
 const STATES: &[&str] = &["access", "fstat", "lstat", "newfstatat", "stat", "statx"];
 const WRITES: &[&str] = &["sendfile", "sendmmsg", "sendmsg", "sendto", "splice", "write", "writev"];
 
-/// Calls for a request, by name.
+/// Calls per request, by name.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Calls(BTreeMap<&'static str, f64>);
 
-/// Traces processes while `ask` requests a page; `ask` returns how many times it did.
+/// Traces processes while `ask` requests a page; `ask` returns the number of its requests.
 ///
 /// # Errors
 /// Why they could not be watched, in words.
@@ -41,7 +41,7 @@ impl Calls {
         Self(calls.into_iter().map(share).filter(|(_, share)| *share >= SHARE_MIN).collect())
     }
 
-    /// Rows of the parity table, by name; each says what was seen for a request.
+    /// Rows of the parity table, by name; each says what was seen per request.
     pub(crate) fn rows(&self) -> [(&'static str, String); 4] {
         let each = |(name, share): (&&str, &f64)| format!("{name} {share:.1}");
         let all: Vec<String> = self.0.iter().map(each).collect();
@@ -53,7 +53,7 @@ impl Calls {
         ]
     }
 
-    /// How often those are made, together. What goes through a ring of io_uring shows in no call.
+    /// How often those calls are made per request, in total. Work that goes through an io_uring shows in no call.
     fn sum(&self, names: &[&str]) -> String {
         let counts = names.iter().filter_map(|name| self.0.get(name));
         // The sum of no numbers is -0.0.

@@ -1,14 +1,14 @@
 //! Owns the visit that looks for the highest rate a server holds: a search by open-loop loads on one running
 //! server. Start reading at [`find`].
 //!
-//! A search makes each try once ([`SearchOptions::repeats`] 1): a chance that misleads one search is
-//! averaged over blocks, each with a fresh start, which is what the interval of the verdict is made of.
+//! A search makes each try once ([`SearchOptions::repeats`] 1). Blocks average out a chance that misleads one search:
+//! each has a fresh start, and the verdict's interval is made of their spread.
 
 use load::{LoadError, SearchOptions};
 use record::{LoadPlan, LoadRecord, Pacing, SearchPlan, SearchRecord};
 use units::{Nanos, PerSecond};
 
-/// The closed loop that tells about where the limit may be.
+/// Length of the closed loop that shows roughly where the limit is.
 const GUESS: Nanos = Nanos::from_millis(300);
 
 /// The options of a study's search.
@@ -21,7 +21,7 @@ pub(crate) fn options(search: &SearchPlan) -> SearchOptions {
     }
 }
 
-/// Looks for the highest rate; `closed` is the visit's load as a closed loop, `measure` makes one.
+/// Finds the highest rate; `closed` is the visit's load as a closed loop, `measure` makes one load.
 pub(crate) fn find(
     search: &SearchPlan,
     closed: &LoadPlan,

@@ -1,7 +1,6 @@
-//! Owns the cgroup that a server runs in for one visit. It counts the CPU time of every process that was ever
-//! in it, lists its processes, with version 2 kills them all at once, and counts memory if the machine counts
-//! it already. If we cannot make one (not root, a container with /sys read-only), `tree` has another
-//! way.
+//! Owns the cgroup that a server runs in for one visit. It lists its processes, and counts the CPU time of every
+//! process that was ever in it. Version 2 also kills all of them at once. It counts memory if the machine already
+//! does. If no cgroup can be made (not root, a container with /sys read-only), `tree` uses another way.
 
 use std::fs::{self, File};
 use std::io;
@@ -12,27 +11,27 @@ use std::time::Duration;
 use record::{CgroupCounter, CgroupMemory};
 use units::{Bytes, Nanos};
 
-/// A cgroup of our own; removed by [`Cgroup::remove`].
+/// A cgroup of our own; [`Cgroup::remove`] removes it.
 #[derive(Debug)]
 pub(crate) struct Cgroup {
     dir: PathBuf,
     version: Version,
-    /// Another one, of the memory controller of version 1, if that has its own hierarchy.
+    /// A second cgroup, for the memory controller of version 1, if that has its own hierarchy.
     memory: Option<PathBuf>,
 }
 
 /// Which of the kernel's two interfaces.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Version {
-    /// `cpu.stat`, in microseconds; there without any controller enabled.
+    /// `cpu.stat`, in microseconds; it exists without any controller enabled.
     Two,
     /// The controller cpuacct, `cpuacct.usage`, in nanoseconds.
     One,
 }
 
 impl Cgroup {
-    /// A new cgroup below the one that we are in; version 2 where both can be had, since it can end
-    /// its processes without a race against their forks.
+    /// Makes a cgroup below our own. Prefers version 2, which can end its processes without a race against their
+    /// forks.
     pub(crate) fn create() -> Option<Self> {
         let mounts = fs::read_to_string("/proc/self/mountinfo").ok()?;
         let ours = fs::read_to_string("/proc/self/cgroup").ok()?;
@@ -61,19 +60,19 @@ impl Cgroup {
         &self.dir
     }
 
-    /// Its folder, where a guardian can end all that is in it.
+    /// Its folder, if a guardian can end everything in it.
     pub(crate) fn killable_dir(&self) -> Option<&Path> {
         self.dir.join("cgroup.kill").exists().then_some(self.dir.as_path())
     }
 
-    /// The files by which a process joins ("0": the one that writes).
+    /// The files through which a process joins ("0" stands for the process that writes).
     pub(crate) fn joined(&self) -> io::Result<Vec<File>> {
         let dirs = [Some(&self.dir), self.memory.as_ref()].into_iter().flatten();
         let file = |dir: &PathBuf| File::options().write(true).open(dir.join("cgroup.procs"));
         dirs.map(file).collect()
     }
 
-    /// The most memory that it counted so far; `None` where it counts none.
+    /// The highest memory use that it counted so far; `None` if it counts none.
     pub(crate) fn memory_peak(&self) -> Option<CgroupMemory> {
         let counters = [
             (CgroupCounter::MaxUsageInBytes, self.memory.as_ref(), "memory.max_usage_in_bytes"),
@@ -85,7 +84,7 @@ impl Cgroup {
         })
     }
 
-    /// CPU time, user and system, of all that ran in it, ended ones included.
+    /// User and system CPU time of all processes that ran in it, including ended ones.
     pub(crate) fn cpu(&self) -> io::Result<Nanos> {
         let not_a_number = || io::Error::new(io::ErrorKind::InvalidData, "no CPU time in it");
         let nanos = match self.version {
@@ -99,20 +98,20 @@ impl Cgroup {
         nanos.map(Nanos).ok_or_else(not_a_number)
     }
 
-    /// Processes in it; zombies are not among them.
+    /// Its processes, without zombies.
     pub(crate) fn pids(&self) -> io::Result<Vec<u32>> {
         let text = fs::read_to_string(self.dir.join("cgroup.procs"))?;
         Ok(text.lines().filter_map(|line| line.trim().parse().ok()).collect())
     }
 
-    /// Ends all processes in it at once. False where the kernel has no such call (version 1, or
-    /// before 5.14): then signal each.
+    /// Ends all its processes at once. False if the kernel has no such call (version 1, or before 5.14): then signal
+    /// each.
     pub(crate) fn kill(&self) -> bool {
         self.version == Version::Two && fs::write(self.dir.join("cgroup.kill"), "1").is_ok()
     }
 
-    /// Removes its folders. The last process may be in the middle of leaving, so it is tried for a
-    /// second; true when they are gone.
+    /// Removes its folders. The last process may still be exiting, so it retries for a second; true when they are
+    /// gone.
     pub(crate) fn remove(&self) -> bool {
         remove_dir(&self.dir) & self.memory.as_deref().is_none_or(remove_dir)
     }
@@ -129,18 +128,18 @@ fn remove_dir(dir: &Path) -> bool {
     false
 }
 
-/// The cgroup of version 1 that counts our memory. `None` if that is the root, which counts nothing: a
-/// server would pay for counting that it does not have without us.
+/// The cgroup of version 1 that counts our memory. `None` if that is the root, which counts nothing: counting would
+/// slow the server down, and without us nothing would count.
 fn memory_dir(mounts: &str, ours: &str) -> Option<PathBuf> {
     let dir = own_dir(Version::One, "memory", mounts, ours)?;
     dir.parent().is_some_and(|above| above.join("memory.limit_in_bytes").exists()).then_some(dir)
 }
 
-/// How the names of ours begin.
+/// The beginning of our cgroups' names.
 const PREFIX: &str = "joust-";
 
-/// Unique among all processes of this machine, ended ones included, and the visits of
-/// this one, so that a leftover cgroup is not mistaken for one in use.
+/// Unique among all processes of this machine, ended ones included, and among the visits of this process, so that a
+/// leftover cgroup is never mistaken for one in use.
 fn name() -> String {
     static COUNT: AtomicU32 = AtomicU32::new(0);
     let me = std::process::id();
@@ -148,8 +147,8 @@ fn name() -> String {
     format!("{PREFIX}{me}-{started}-{}", COUNT.fetch_add(1, Ordering::Relaxed))
 }
 
-/// Removes the cgroups that a joust that is gone left below ours, and returns how
-/// many. Only empty ones can be removed: this ends no process.
+/// Removes the cgroups below ours that an ended joust left behind, and returns their number. Only empty ones can be
+/// removed, so this ends no process.
 pub(crate) fn sweep() -> u32 {
     let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
     let ours = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
@@ -161,7 +160,7 @@ pub(crate) fn sweep() -> u32 {
     left.filter(|entry| fs::remove_dir(entry.path()).is_ok()).count() as u32
 }
 
-/// Whether a name is that of a cgroup of ours whose joust is gone.
+/// Whether a name is that of a cgroup whose joust has ended.
 fn is_left(name: &str) -> bool {
     let Some(rest) = name.strip_prefix(PREFIX) else { return false };
     let numbers: Vec<u64> = rest.split('-').map_while(|number| number.parse().ok()).collect();
@@ -169,14 +168,14 @@ fn is_left(name: &str) -> bool {
     crate::proc_stat::stat(pid as u32).is_none_or(|stat| stat.started != started)
 }
 
-/// Whether it is a cgroup that was made here.
+/// Whether joust made this cgroup.
 pub(crate) fn is_ours(dir: &Path) -> bool {
     let named = dir.file_name().and_then(|name| name.to_str());
     named.is_some_and(|name| name.starts_with(PREFIX)) && dir.join("cgroup.procs").exists()
 }
 
-/// Files that say how often a quota of CPU time stopped us: `cpu.stat` of the cgroups that we are in,
-/// as far up as they can be seen.
+/// Files that say how often a CPU quota stopped us: `cpu.stat` of our cgroup and of those above it, as far up as they
+/// can be seen.
 pub(crate) fn quota_files() -> Vec<PathBuf> {
     let files = own_files("cpu.stat");
     let counts =
@@ -184,8 +183,8 @@ pub(crate) fn quota_files() -> Vec<PathBuf> {
     files.into_iter().filter(counts).collect()
 }
 
-/// A file of a controller ("cpu.max") in each cgroup that we are in, as far up as they can be seen, whether it
-/// is there or not.
+/// A controller's file ("cpu.max") in our cgroup and in those above it, as far up as they can be seen, whether it
+/// exists or not.
 pub(crate) fn own_files(file: &str) -> Vec<PathBuf> {
     let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
     let ours = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();

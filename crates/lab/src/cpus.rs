@@ -1,12 +1,12 @@
 //! Owns the division of the machine's CPUs between server and generator.
 //!
-//! The server gets the upper half of the cores, the generator the lower half with CPU 0: the boot CPU
-//! handles most device interrupts, timers and housekeeping, and the kernel charges that time to
-//! the process that runs there. On the generator's side it shows as counted lateness; on the
-//! server's side it would look like the server's own CPU time, which is a result. Loopback's
-//! softirq work runs where the sender runs, so it is divided fairly in either case.
-//! Two hardware threads of one core share its units, so a core is divided only if there is no
-//! other. With an odd number the generator gets the extra core: it must not be the limit.
+//! The server gets the upper half of the cores, the generator the lower half with CPU 0. The boot CPU handles most
+//! device interrupts, timers and housekeeping, and the kernel charges that time to the process that runs there. On
+//! the generator's side it shows as counted lateness; on the server's side it would look like the server's own CPU
+//! time, which is a result. Loopback's softirq work runs where the sender runs, so it is divided fairly in either
+//! case.
+//! Two hardware threads of one core share its units, so a core is split only if it is the only one. With an odd
+//! number of cores the generator gets the extra one: it must not be the limit.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -17,7 +17,7 @@ use record::CpuLayout;
 /// How the CPUs that this process may use are divided.
 ///
 /// # Errors
-/// Where the kernel has more CPUs than 1024.
+/// The kernel has more than 1024 CPUs.
 pub fn layout() -> io::Result<CpuLayout> {
     let allowed = sys::affinity::allowed()?;
     let siblings = |cpu: u32| {
@@ -36,7 +36,7 @@ fn divide(cpus: &[(u32, u32)]) -> CpuLayout {
     }
     let mut units: Vec<Vec<u32>> = cores.into_values().collect();
     if let [only] = units.as_slice() {
-        // A single core: its hardware threads are divided, which is better than sharing one.
+        // A single core: splitting its hardware threads is better than sharing one.
         units = only.iter().map(|&cpu| vec![cpu]).collect();
     }
     let server_units = units.len() / 2;
@@ -53,7 +53,7 @@ fn divide(cpus: &[(u32, u32)]) -> CpuLayout {
     CpuLayout { server: sorted(server), client: sorted(client), shared: false }
 }
 
-/// The kernel's list format: "0-2,5" is 0, 1, 2 and 5. What is not a number is left out.
+/// Reads the kernel's list format: "0-2,5" is 0, 1, 2 and 5. Anything that is not a number is left out.
 pub(crate) fn parse_list(text: &str) -> Vec<u32> {
     let range = |part: &str| {
         let (first, last) = part.split_once('-').unwrap_or((part, part));

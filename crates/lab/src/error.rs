@@ -24,16 +24,16 @@ pub enum LabError {
         /// What the server said.
         said: String,
     },
-    /// A plan that was not made from a study file names no server that there is.
+    /// A plan that was not made from a study file names an unknown server.
     #[error(transparent)]
     Adapter(#[from] crate::adapters::AdapterError),
-    /// A plan that was not made from a study file names no load tool that there is.
+    /// A plan that was not made from a study file names an unknown load tool.
     #[error(transparent)]
     Client(#[from] crate::clients::ClientError),
     /// A file cannot be read.
     #[error("cannot read {}: {cause}{}", path.display(), hint(cause))]
     Read {
-        /// Which.
+        /// The file.
         path: PathBuf,
         /// What the system said.
         cause: io::Error,
@@ -41,12 +41,12 @@ pub enum LabError {
     /// A file or folder of results cannot be written; nothing half-written is left.
     #[error("cannot write {}: {cause}{}", path.display(), hint_of_results(cause))]
     Write {
-        /// Which.
+        /// The file or folder.
         path: PathBuf,
         /// What the system said.
         cause: io::Error,
     },
-    /// A new run would take the place of results.
+    /// A new run would replace existing results.
     #[error("{} already holds {}: a new run would replace it", path.display(), file.display())]
     Taken {
         /// The folder.
@@ -54,7 +54,7 @@ pub enum LabError {
         /// The first of its files that would be lost.
         file: PathBuf,
     },
-    /// A run cannot be gone on with.
+    /// A run cannot be resumed.
     #[error("cannot resume {}: {reason}", path.display())]
     Earlier {
         /// Its folder, or its name.
@@ -65,15 +65,15 @@ pub enum LabError {
     /// Fewer than two contenders are installed.
     #[error("{}", too_few(present, skipped))]
     TooFew {
-        /// Names of those that are.
+        /// Names of the contenders that are installed.
         present: Vec<String>,
-        /// The others, each with the command that brings it.
+        /// The others, each with the command that installs it.
         skipped: Vec<Skipped>,
     },
     /// Fewer than two contenders answer.
     #[error("fewer than two contenders answer, so there is nothing to compare\n{}", failures.join("\n"))]
     NoneAnswers {
-        /// What became of the others, each with the last lines of its log.
+        /// What happened to the others, each with the last lines of its log.
         failures: Vec<String>,
     },
     /// Not one block fits into the budget.
@@ -82,19 +82,19 @@ pub enum LabError {
         gone_already(*gone)
     )]
     NoBlock {
-        /// That of the plan.
+        /// The plan's budget.
         budget: Nanos,
-        /// Since the start of the run.
+        /// Time since the start of the run.
         gone: Nanos,
-        /// What a block takes, at most.
+        /// The longest time that a block takes.
         block: Nanos,
-        /// Visits of a block.
+        /// Number of visits in a block.
         visits: usize,
     },
     /// The generator cannot work.
     #[error(transparent)]
     Load(#[from] load::LoadError),
-    /// A facility of the system that every visit needs failed (a clock, a folder, a thread).
+    /// A system facility that every visit needs failed (a clock, a folder, a thread).
     #[error("{what}: {cause}{}", hint(cause))]
     System {
         /// What was attempted, on what.
@@ -104,7 +104,7 @@ pub enum LabError {
     },
 }
 
-/// Of a budget, where it is worth telling.
+/// The part of a budget that is already used, if it is worth mentioning.
 fn gone_already(gone: Nanos) -> String {
     match gone < Nanos::from_secs(1) {
         true => String::new(),
@@ -125,7 +125,7 @@ fn too_few(present: &[String], skipped: &[Skipped]) -> String {
     text
 }
 
-/// The same where it is about a folder of results, which may be another.
+/// The same for a folder of results, which the user can replace by another.
 fn hint_of_results(cause: &io::Error) -> &'static str {
     match cause.kind() {
         io::ErrorKind::StorageFull => ": free some space, or name another folder with --out",
@@ -135,7 +135,7 @@ fn hint_of_results(cause: &io::Error) -> &'static str {
     }
 }
 
-/// The way out of an error of the system, where there is one worth telling.
+/// The way out of a system error, if there is a useful one.
 fn hint(cause: &io::Error) -> &'static str {
     match cause.kind() {
         io::ErrorKind::StorageFull => ": free some space there",

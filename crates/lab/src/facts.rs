@@ -1,5 +1,5 @@
-//! Owns reading what the machine is and what its counters say, as text; users of the numbers
-//! parse them. A fact that cannot be read is absent, never zero. It does not judge: `doctor` does.
+//! Owns reading what the machine is and what its counters say, as text; users of the numbers parse them. A fact that
+//! cannot be read is absent, never zero. Does not judge: `doctor` does.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -10,15 +10,14 @@ use std::time::Duration;
 use doctor::machine::{MachineTexts, OF_CGROUPS, Unread, needs, needs_twice};
 use record::Facts;
 
-/// From the first reading to the second, of counters that grow.
+/// Time between the two readings of counters that grow.
 const BETWEEN_READINGS: Duration = Duration::from_millis(500);
-/// Most bytes of a file that are read: the list of a kernel's modules has some hundred thousand.
+/// Most bytes that are read of a file; the list of a kernel's modules has some hundred thousand.
 const BYTES_MAX: u64 = 1 << 20;
-/// Most files that one pattern may mean: processes of a large machine.
+/// Most files that one pattern may match, such as the processes of a large machine.
 const FILES_MAX: usize = 8192;
 
-/// What the files say that topics of the doctor need; some are read again half a second later. Nothing is
-/// changed.
+/// Contents of the files that the doctor's topics need; some are read again half a second later. Changes nothing.
 pub fn machine_texts() -> MachineTexts {
     let twice = needs_twice();
     let once = needs().into_iter().filter(|need| !twice.contains(need));
@@ -51,7 +50,7 @@ fn read_all<'a>(needs: impl Iterator<Item = &'a str>) -> Texts {
     texts
 }
 
-/// The paths that a pattern means; a `*` in one of its names stands for any.
+/// The paths that a pattern matches; a `*` in one of its names matches any text.
 fn meant_by(pattern: &str) -> Vec<String> {
     let Some((head, tail)) = pattern.split_once('*') else { return vec![pattern.to_owned()] };
     let (folder, begins) = head.rsplit_once('/').unwrap_or(("", head));
@@ -96,7 +95,7 @@ pub fn gather() -> Facts {
         ("tcp_max_syn_backlog", sysctl("net/ipv4/tcp_max_syn_backlog")),
         ("port_range", sysctl("net/ipv4/ip_local_port_range")),
         ("tcp_tw_reuse", sysctl("net/ipv4/tcp_tw_reuse")),
-        // For long replies it matters more than most servers do: bbr paces them, over loopback too.
+        // It matters more for long replies than most servers do: bbr paces them, over loopback too.
         ("tcp_congestion_control", sysctl("net/ipv4/tcp_congestion_control")),
         ("fd_limit", fd_limit(&read("/proc/self/limits").unwrap_or_default())),
         ("files_max", sysctl("fs/file-max")),
@@ -143,7 +142,7 @@ fn threads_per_core() -> Option<String> {
     Some(crate::cpus::parse_list(&list).len().to_string())
 }
 
-/// What the container's manager, the firmware or the hypervisor's CPU flag says.
+/// As reported by the container's manager, the firmware or the hypervisor's CPU flag.
 fn virtualization() -> Option<String> {
     let container = fs::metadata("/.dockerenv").is_ok().then(|| "docker".to_owned());
     let container = read("/run/systemd/container").or(container);

@@ -1,5 +1,5 @@
-//! Owns what a finished run of two contenders says to whoever waits for an exit code: is the candidate worse
-//! than the base by more than the margin? Start reading at [`gate`].
+//! Owns the answer of a finished run of two contenders as an exit code: is the candidate worse than the base by more
+//! than the margin? Start reading at [`gate`].
 
 use record::BoundCause::Ceiling;
 use record::{PairVerdict, Plan, Verdict};
@@ -9,8 +9,8 @@ use record::{PairVerdict, Plan, Verdict};
 pub struct Gate {
     /// The answer.
     pub answer: GateAnswer,
-    /// Candidate over base, with the interval that the answer was taken from; `None` where nothing was
-    /// measured, or none of it may be relied on. An end that is open is 0 or infinite.
+    /// Candidate over base, with the interval that the answer is based on. `None` if nothing was measured, or nothing
+    /// measured is reliable. An open end is 0 or infinite.
     pub ratio: Option<(f64, f64, f64)>,
 }
 
@@ -19,9 +19,9 @@ pub struct Gate {
 pub enum GateAnswer {
     /// The whole interval is worse than the margin allows.
     Worse,
-    /// No part of the interval is.
+    /// No part of the interval is worse than that.
     NotWorse,
-    /// The interval holds both.
+    /// Part of the interval is worse, part is not.
     Undecided,
     /// There is no verdict.
     Withheld {
@@ -46,7 +46,7 @@ pub fn gate(plan: &Plan, verdicts: &[PairVerdict]) -> Gate {
         return Gate { answer: GateAnswer::Withheld { reason }, ratio: None };
     };
     let (margin, more_is_better) = (plan.margin.0, metric.more_is_better());
-    // How much more of what is bad the candidate has, at best and at worst.
+    // The ratio turned so that more is worse: the candidate at best and at worst.
     let (best, worst) = if more_is_better { (1.0 / high, 1.0 / low) } else { (low, high) };
     let answer = if best > 1.0 + margin {
         GateAnswer::Worse
@@ -58,7 +58,7 @@ pub fn gate(plan: &Plan, verdicts: &[PairVerdict]) -> Gate {
     Gate { answer, ratio: Some((ratio, low, high)) }
 }
 
-/// The estimate as candidate over base, as far as the verdict lets it be relied on.
+/// The estimate as candidate over base, as far as the verdict makes it reliable.
 fn candidate_over_base(pair: &PairVerdict) -> Option<(f64, f64, f64)> {
     let (ratio, low, high) = match (&pair.verdict, pair.estimate) {
         (Verdict::Withheld { .. }, _) => return None,
@@ -99,7 +99,7 @@ mod tests {
     #[test]
     fn worse_is_a_whole_interval_beyond_the_margin_and_not_worse_one_within_it() {
         let said = |(ratio, low, high)| Verdict::Ratio { ratio, low, high };
-        // Base over candidate: throughput of the candidate is less where the ratio is above 1.
+        // The pair is base over candidate: a ratio above 1 means less throughput of the candidate.
         for (metric, interval, answer) in [
             (Metric::Throughput, (1.06, 1.04, 1.08), GateAnswer::Worse),
             (Metric::Throughput, (1.04, 1.01, 1.07), GateAnswer::Undecided),

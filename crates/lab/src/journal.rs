@@ -1,5 +1,5 @@
-//! Owns the file in which a run's visits are kept while it goes on, and how a run goes on from one. Start
-//! reading at [`go_on`].
+//! Owns the file that keeps a run's visits while it runs, and how a run is resumed from that file. Start reading at
+//! [`go_on`].
 
 use std::fs::{self, File};
 use std::io::{self, Write as _};
@@ -11,12 +11,12 @@ use units::Nanos;
 use crate::error::LabError;
 use crate::session::EarlierVisits;
 
-/// Name of the file in a folder of results. It is gone when the run is saved.
+/// Name of the file in a folder of results. It is removed when the run is saved.
 pub const NAME: &str = "journal.jsonl";
 /// Facts that must be the same for visits to be compared.
 const SAME: [&str; 4] = ["cpu_model", "cpus", "kernel", "memory"];
 
-/// A journal that is being written: a line a visit, so that a run that is killed loses one visit.
+/// A journal that is being written, one line per visit, so that a killed run loses one visit.
 #[derive(Debug)]
 pub(crate) struct Keeping {
     path: PathBuf,
@@ -24,12 +24,12 @@ pub(crate) struct Keeping {
 }
 
 impl Keeping {
-    /// Begins it in `folder`, with the visits that there are.
+    /// Creates it in `folder`, with the existing visits.
     pub(crate) fn begin(folder: &Path, journal: &Journal) -> Result<Self, LabError> {
         let path = folder.join(NAME);
         let text =
             journal.visits.iter().fold(journal.head(), |text, visit| text + &Journal::line(visit));
-        // Beside, then renamed: the journal that a run goes on from is whole or untouched.
+        // Written under another name, then renamed: the journal that a run resumes from is whole or untouched.
         let beside = folder.join(format!(".{NAME}.new"));
         let file = File::create(&beside).and_then(|mut file| {
             file.write_all(text.as_bytes())?;
@@ -43,8 +43,8 @@ impl Keeping {
         Ok(Self { path, file })
     }
 
-    /// Adds a visit. Not synced to the disk: it is there for a killed process, not for a power cut, and
-    /// the disk would be busy in the next visit.
+    /// Adds a visit without a sync to the disk. It must survive a killed process, not a power cut, and a sync would
+    /// keep the disk busy during the next visit.
     pub(crate) fn keep(&mut self, visit: &Visit) -> Result<(), LabError> {
         let line = Journal::line(visit);
         let written = self.file.write_all(line.as_bytes());
@@ -52,16 +52,16 @@ impl Keeping {
     }
 }
 
-/// An earlier run of which this one is the rest, or more of the same.
+/// An earlier run that this one completes or extends.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Earlier {
     /// What it planned and measured. Its plan is the one to carry out.
     pub journal: Journal,
-    /// Where to go on.
+    /// Where to continue.
     pub before: EarlierVisits,
 }
 
-/// What is left to do of a run that was killed or interrupted; `folder` is that of its results.
+/// What is left to do of a run that was killed or interrupted; `folder` is its folder of results.
 ///
 /// # Errors
 /// [`LabError::Earlier`]: there is no journal, it cannot be read, or the run is complete.
@@ -87,8 +87,8 @@ pub fn go_on(folder: &Path) -> Result<Earlier, LabError> {
     Ok(Earlier { journal, before })
 }
 
-/// The same plan as that run's once more: as many blocks again, whose visits are judged with those
-/// that there are. `folder` is that of its results, or its run file.
+/// Repeats the plan of that run: as many blocks again, judged together with the existing visits. `folder` is its
+/// folder of results, or its run file.
 ///
 /// # Errors
 /// [`LabError::Earlier`]: there is no run file, or it cannot be read.
@@ -98,7 +98,7 @@ pub fn repeat(folder: &Path) -> Result<Earlier, LabError> {
     let elapsed = elapsed(&journal);
     journal.plan.blocks.max = journal.plan.blocks.max.saturating_add(block);
     journal.plan.budget = journal.plan.budget.saturating_add(elapsed);
-    // How many the study asks for stays: what it has is no fewer for being repeated.
+    // The study's own minimum stays in the plan: repeating a run does not make its blocks too few.
     let floor = journal.plan.blocks.min.saturating_add(block);
     let before = EarlierVisits { visits: journal.visits.clone(), elapsed, block, floor };
     Ok(Earlier { journal, before })
@@ -109,7 +109,7 @@ fn read_run(path: &Path) -> Result<RunRecord, LabError> {
     let refused = |reason: String| LabError::Earlier { path: file.clone(), reason };
     let text = fs::read_to_string(&file).map_err(|error| refused(error.to_string()))?;
     let run = RunRecord::from_json(&text).map_err(|error| refused(error.to_string()))?;
-    // What is measured now would be saved together with it as if all of it had been measured.
+    // New visits would be saved together with these, as if all of them had been measured.
     match run.integrity {
         Integrity::Changed => Err(refused(
             "this file was changed after it was measured, so its visits cannot be combined with new ones"
@@ -119,13 +119,13 @@ fn read_run(path: &Path) -> Result<RunRecord, LabError> {
     }
 }
 
-/// Time that the visits took, about: to the end of the last one.
+/// Approximate time that the visits took: to the end of the last one.
 fn elapsed(journal: &Journal) -> Nanos {
     let last = journal.visits.iter().map(|visit| visit.started).max();
     last.map_or(Nanos::ZERO, |last| last + journal.plan.visit.load())
 }
 
-/// Refuses to go on with a run of another machine, or of this one with another kernel.
+/// Refuses to resume a run of another machine, or of this machine with another kernel.
 ///
 /// # Errors
 /// [`LabError::Earlier`], which names what differs.
@@ -141,8 +141,8 @@ pub(crate) fn check_machine(earlier: &Journal, now: &Facts) -> Result<(), LabErr
     Err(LabError::Earlier { path: PathBuf::from(&earlier.plan.name), reason })
 }
 
-/// Refuses to go on with visits that were made with another joust, other versions of servers, on other
-/// CPUs or over another network than those to come: their ratios would be of both together.
+/// Refuses to resume from visits that were made with another joust, other server versions, on other CPUs or over
+/// another network: ratios would mix both.
 ///
 /// # Errors
 /// [`LabError::Earlier`], which names what differs.
@@ -165,7 +165,7 @@ pub(crate) fn check_setup(
     for (contender, (then, now)) in
         earlier.plan.contenders.iter().zip(then.versions.iter().zip(&now.versions))
     {
-        // The version of a server that only its replies name is not known before it is started.
+        // If only its replies name a server's version, it is unknown before the server is started.
         if !then.is_empty() && !now.is_empty() && then != now {
             return Err(refused(&contender.name, then, now));
         }

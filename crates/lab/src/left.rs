@@ -1,12 +1,11 @@
-//! Owns what a joust that was killed left running, and the end of it: each server's folder names the processes
-//! that were started in it, so that the next run finds them.
+//! Owns finding and ending what a killed joust left running: each server's folder names the processes that were
+//! started in it, so that the next run finds them.
 //!
-//! A server ends with its joust, unless the guardian of [`sys::child`] is killed
-//! with it or before. Only our own processes are ended: a process is ours if its number and its start
-//! tick are those in the note, if it descends from that one, or if it is in the
-//! cgroup that was made for it and has its name. Init, this process and its ancestors are never
-//! ours. A number may be reused between a look and a signal, so signals go
-//! through descriptors that were opened before the look (pidfd_open(2)).
+//! A server ends with its joust, unless the guardian of [`sys::child`] is killed with it or before it. Only our own
+//! processes are ended. A process is ours if its number and start tick match the note, if it descends from that
+//! process, or if it is in the cgroup that joust made and named for it. Init, this process and its ancestors are
+//! never ours. A number may be reused between a look and a signal, so signals go through descriptors that were opened
+//! before the look (pidfd_open(2)).
 //! Start reading at [`note`] and [`end_noted`].
 
 use std::collections::BTreeSet;
@@ -24,8 +23,8 @@ use crate::{cgroup, proc_stat, tree};
 
 /// Identifies one boot of the machine, since which ticks are counted.
 const BOOT: &str = "/proc/sys/kernel/random/boot_id";
-/// In the folder of a server: the machine's start, the server's number, the tick it started at, and
-/// its cgroup where it has one.
+/// File in the folder of a server: the boot of the machine, the server's number, the tick it started at, and its
+/// cgroup if it has one.
 const NOTE: &str = ".joust-started";
 /// Maximum length of a note: two of the longest paths.
 const NOTE_MAX: u64 = 2 * 4096;
@@ -34,7 +33,7 @@ const LOOK: Duration = Duration::from_millis(10);
 const LOOKS_MAX: u32 = 500;
 const PID: PidfdFlags = PidfdFlags::empty();
 
-/// What was ended of a joust that was killed.
+/// What was ended of a killed joust.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub struct EndedRemains {
     /// Processes.
@@ -59,7 +58,7 @@ pub(crate) fn note(dir: &Path, pid: u32, cgroup: Option<&Path>) -> io::Result<()
     let gone = || io::Error::new(io::ErrorKind::NotFound, "the process has ended");
     let started = proc_stat::stat(pid).ok_or_else(gone)?.started;
     let cgroup = cgroup.map(|dir| dir.to_string_lossy().into_owned()).unwrap_or_default();
-    // In one write: half a line could name another process.
+    // In one write: a partial line could name another process.
     let path = dir.join(NOTE);
     let unfinished = path.with_extension("new");
     let boot = boot();
@@ -81,10 +80,10 @@ pub(crate) fn end_noted(scratch: &Path) -> EndedRemains {
     ended
 }
 
-/// The text of a note; `None` if another account wrote it, as the account of a server could in its folder.
+/// The text of a note; `None` if another account wrote it, which a server's account could do in its folder.
 fn written_by_us(path: &Path) -> Option<String> {
-    // Opened before it is checked, and never through a link: the checked file is the one that is read. Opening a
-    // pipe would block.
+    // Opened before it is checked, and never through a link, so that the checked file is the one that is read.
+    // Opening a pipe would block.
     let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits() as i32;
     let file = File::options().read(true).custom_flags(flags).open(path).ok()?;
     let found = file.metadata().ok()?;
@@ -98,7 +97,7 @@ fn boot() -> String {
     fs::read_to_string(BOOT).unwrap_or_default().trim().to_owned()
 }
 
-/// `None` for what was not written to its end, or before the machine was last started.
+/// `None` if it was not written to its end, or was written before the last boot.
 fn read(text: &str, boot: &str) -> Option<Note> {
     let mut words = text.strip_suffix('\n')?.splitn(4, ' ');
     if words.next()? != boot {
@@ -106,7 +105,7 @@ fn read(text: &str, boot: &str) -> Option<Note> {
     }
     let (pid, started) = (words.next()?.parse::<u32>().ok()?, words.next()?.parse().ok()?);
     if pid <= 1 {
-        // Everything there is descends from init.
+        // Every process descends from init.
         return None;
     }
     let cgroup = words.next().filter(|path| cgroup::is_ours(Path::new(path))).map(PathBuf::from);
@@ -117,8 +116,8 @@ fn end(note: &Note, ended: &mut EndedRemains) {
     let never = ourselves();
     let mut seen = BTreeSet::new();
     for _ in 0..LOOKS_MAX {
-        // Only the second look counts: a process in it whose descriptor was opened before is the opened one,
-        // or that one has ended, and the signal reaches no process.
+        // Only the second look counts. A process in it is the one that was opened before, or that one has ended and
+        // the signal reaches no process.
         let opened: Vec<(u32, OwnedFd)> = family(note, &never)
             .into_iter()
             .filter_map(|pid| Some((pid, pidfd_open(Pid::from_raw(pid as i32)?, PID).ok()?)))
@@ -128,8 +127,7 @@ fn end(note: &Note, ended: &mut EndedRemains) {
             break;
         }
         for (pid, process) in opened.into_iter().filter(|(pid, _)| left.contains(pid)) {
-            // One that has ended in between is fine; the next run tries again with one that we may not
-            // end.
+            // A process that has ended meanwhile is fine. If we may not end one, the next run tries again.
             if pidfd_send_signal(&process, Signal::KILL).is_ok() {
                 seen.insert(pid);
             }
@@ -142,7 +140,7 @@ fn end(note: &Note, ended: &mut EndedRemains) {
     }
 }
 
-/// Processes of a note that are still there.
+/// Processes of a note that still exist.
 fn family(note: &Note, never: &BTreeSet<u32>) -> BTreeSet<u32> {
     let in_cgroup = note.cgroup.as_ref().and_then(|dir| {
         let text = fs::read_to_string(dir.join("cgroup.procs")).ok()?;
@@ -151,7 +149,7 @@ fn family(note: &Note, never: &BTreeSet<u32>) -> BTreeSet<u32> {
     let is_it = proc_stat::stat(note.pid).is_some_and(|stat| stat.started == note.started);
     let descendants = if is_it { tree::descendants(note.pid) } else { Vec::new() };
     let all = in_cgroup.into_iter().flatten().chain(descendants);
-    // A cgroup shows a process of another PID namespace as 0.
+    // A cgroup shows processes of another PID namespace as 0.
     all.filter(|pid| *pid > 1 && !never.contains(pid)).collect()
 }
 
@@ -213,8 +211,7 @@ mod tests {
         let mut child = family_of_two();
         let (pid, started) = (child.id(), proc_stat::stat(child.id()).unwrap().started);
         let boot = boot();
-        // Another tick, another start of the machine, a line cut short, and a cgroup that is not one of
-        // ours.
+        // Another tick, another boot, a truncated line, and a cgroup that is not ours.
         folder(scratch.path(), &format!("{boot} {pid} {} \n", started + 1));
         folder(scratch.path(), &format!("other-boot {pid} {started} \n"));
         folder(scratch.path(), &format!("{boot} {pid} {started}"));
@@ -237,7 +234,7 @@ mod tests {
         assert_eq!(written_by_us(&note).as_deref(), Some("boot 2 3 \n"));
         assert_eq!(written_by_us(&link), None);
         assert_eq!(written_by_us(dir.path()), None);
-        // Where we may give it away, as root: to the account `nobody`.
+        // If we may give it away, as root: to the account `nobody`.
         if std::os::unix::fs::chown(&note, Some(65_534), None).is_ok() {
             assert_eq!(written_by_us(&note), None);
         }

@@ -1,7 +1,7 @@
-//! Owns the experiment: adapters that run real servers, the schedule of visits, what is counted
-//! while they are loaded, the verdicts, and the folder of results. Must not know argv, rendering, or
-//! the inside of any server: our own is a child process like any other.
-//! Start reading at [`runner`] for the way of an experiment, at [`adapters`] for that of a server.
+//! Owns the experiment: adapters that run real servers, the schedule of visits, what is counted while they are
+//! loaded, the verdicts, and the folder of results. Must not know argv, rendering, or the inside of any server: our
+//! own is a child process like any other.
+//! Start reading at [`runner`] for how an experiment runs, at [`adapters`] for how a server is configured.
 
 pub mod adapters;
 pub mod analysis;

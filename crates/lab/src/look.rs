@@ -1,6 +1,6 @@
-//! Owns a first look at the contenders of a plan, before anything is measured: each is started once and asked
-//! alone, so that the user learns within seconds that one does not run, that one closes every
-//! connection, or that they serve different pages. Start reading at [`look`].
+//! Owns a first look at the contenders of a plan, before anything is measured: each is started once and asked alone.
+//! So the user learns within seconds that one does not run or closes every connection, or that they serve different
+//! pages. Start reading at [`look`].
 
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
@@ -14,7 +14,7 @@ use crate::error::LabError;
 use crate::oracle::{self, Reference};
 use crate::server::{Running, ServerError, Start, scratch, site};
 
-/// How long a server may take to give its first answer, and one that runs already.
+/// How long a server may take for its first answer, also one that already runs.
 const START_MAX: Nanos = Nanos::from_secs(10);
 const ELSEWHERE_MAX: Nanos = Nanos::from_secs(2);
 
@@ -27,7 +27,7 @@ pub struct Looked {
     pub reference: Reference,
 }
 
-/// Why there was nothing to see.
+/// Why the first look failed.
 #[derive(Debug, thiserror::Error)]
 pub enum LookError {
     /// The harness failed.
@@ -61,8 +61,8 @@ pub enum LookError {
     Interrupted,
 }
 
-/// Starts each contender of a plan in turn over loopback, asks it for what it will be asked for in the first
-/// cell, and ends it. All servers of the plan are installed.
+/// Starts each contender of a plan in turn over loopback, makes the request of its first cell, and ends it. All
+/// servers of the plan must be installed.
 ///
 /// # Errors
 /// The first contender that does not answer.
@@ -116,7 +116,7 @@ pub fn look(
     Ok(all)
 }
 
-/// A contender that sends something else does other work, and every verdict on it would be withheld.
+/// A contender that sends something else does other work, so every verdict on it would be withheld.
 fn alike(plan: &Plan, all: &[Looked]) -> Result<(), LookError> {
     let first = &all[0].reference;
     let differs = |one: &Looked| one.reference.sha256 != first.sha256;
@@ -148,16 +148,16 @@ fn keeps_alive(head: &str) -> bool {
     if is_old { says("keep-alive") } else { !says("close") }
 }
 
-/// What it did, without the name of the adapter, which nobody typed for a command.
+/// What it did, without the adapter's name: for a command, nobody typed that name.
 fn said(error: &ServerError, runs_already: bool) -> String {
     let whole = error.to_string();
     let text =
         ["command ", "url "].iter().find_map(|name| whole.strip_prefix(name)).unwrap_or(&whole);
     let without_log = text.split("; the end of its log").next().unwrap_or(text);
     match error {
-        // The log of a server that runs elsewhere is there.
+        // A server that runs elsewhere keeps its log there.
         _ if runs_already => without_log.to_owned(),
-        // It answered, and its log has a line for each time that it was asked.
+        // It answered, and its log has one line for each of our requests.
         ServerError::NotReady { last, log_tail, .. } if is_of_status(last) => {
             let log = keep(log_tail).map_or(String::new(), |log| {
                 format!("; the end of its log is in {}", log.display())
@@ -168,12 +168,12 @@ fn said(error: &ServerError, runs_already: bool) -> String {
     }
 }
 
-/// Whether that is the answer of a server that runs, and not why there was none.
+/// Whether this describes an answer of a running server, and not why there was none.
 fn is_of_status(last: &str) -> bool {
     last.starts_with("it answered ") || last.starts_with("it redirects ")
 }
 
-/// Writes the end of a log into a file that stays, since that of the server goes with its folder.
+/// Writes the end of a log into a file that stays, because the server's log is removed with its folder.
 fn keep(log_tail: &str) -> Option<PathBuf> {
     let file = tempfile::Builder::new().prefix("joust-log-").suffix(".txt").tempfile_in("/tmp");
     let mut file = file.ok()?;

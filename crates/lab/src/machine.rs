@@ -28,9 +28,9 @@ use crate::{by_tool, capacity};
 
 /// Longest time that a server may take for its first answer.
 const START_MAX: Nanos = Nanos::from_secs(20);
-/// The same as a part of a short budget: a server that never answers must leave time for the others.
+/// The same as a fraction of a short budget: a server that never answers must leave time for the others.
 const START_OF_BUDGET: u64 = 4;
-/// But at least this, since a JVM takes it.
+/// The minimum, because a JVM needs it.
 const START_MIN: Nanos = Nanos::from_secs(5);
 
 /// What a contender answered when it was asked alone.
@@ -58,15 +58,15 @@ pub(crate) struct Machine<'a> {
     scratch: server::Scratch,
     /// Instant of the monotonic clock at which this part of the run began.
     began: Nanos,
-    /// Time that its earlier parts took.
+    /// Time that earlier parts of the run took.
     elapsed: Nanos,
     keeping: Option<Keeping>,
     tools: Tools,
-    /// What each contender answered when it was asked alone, by its index and the path.
+    /// What each contender answered when it was asked alone, by contender and path.
     bodies: BTreeMap<(usize, String), ExpectedBody>,
-    /// Contenders that had to be killed: each is named once.
+    /// Contenders that had to be killed; each is reported once.
     killed: BTreeSet<usize>,
-    /// Messages for the user that were not shown yet.
+    /// Messages for the user that have not been shown yet.
     notes: Vec<String>,
 }
 
@@ -80,7 +80,7 @@ pub(crate) struct Tool {
     pub(crate) found: Found,
 }
 
-/// What a machine needs beside its plan: earlier parts, the journal, load tools and the network.
+/// What a machine needs in addition to its plan: earlier parts, the journal, load tools and the network.
 #[derive(Debug, Default)]
 pub(crate) struct GoingOn {
     /// Time that earlier parts of the run took.
@@ -96,14 +96,14 @@ pub(crate) struct GoingOn {
 /// CPUs and network of all visits of a run.
 #[derive(Debug, Default)]
 pub(crate) struct MachineLayout {
-    /// Which CPUs are whose.
+    /// Which CPUs belong to the server and which to the generator.
     pub(crate) layout: CpuLayout,
-    /// Why all visits are made over loopback, where they are.
+    /// Why all visits use loopback, if they do.
     pub(crate) loopback: Option<String>,
 }
 
 impl MachineLayout {
-    /// For visits of these.
+    /// For visits of these contenders.
     pub(crate) fn of(installed: &[Installed]) -> Result<Self, LabError> {
         let layout = cpus::layout().map_err(failed("cannot see which CPUs there are"))?;
         let fixed = installed.iter().find(|one| !one.adapter.is_movable()).map(|one| {
@@ -113,7 +113,7 @@ impl MachineLayout {
         Ok(Self { layout, loopback: fixed.or_else(no_namespaces) })
     }
 
-    /// What client and server meet over.
+    /// The network between client and server.
     pub(crate) fn network(&self) -> NetworkKind {
         match self.loopback {
             Some(_) => NetworkKind::Loopback,
@@ -160,7 +160,7 @@ impl<'a> Machine<'a> {
         })
     }
 
-    /// Which CPUs are whose.
+    /// Which CPUs belong to the server and which to the generator.
     pub(crate) fn layout(&self) -> &CpuLayout {
         &self.layout
     }
@@ -193,7 +193,7 @@ impl<'a> Machine<'a> {
         Running::start_under(&start, conditions).map_err(|error| failure(&error))
     }
 
-    /// Names a contender that did not end when it was asked to: each of its visits takes that much longer.
+    /// Reports a contender that did not end when it was asked to: each of its visits takes that much longer.
     fn note_end(&mut self, contender: usize, stopped: &Stopped) {
         if !stopped.forced || !self.killed.insert(contender) {
             return;
@@ -246,8 +246,7 @@ impl<'a> Machine<'a> {
         Ok((facts, bodies))
     }
 
-    /// Lets a load verify bodies against what the contender answered when it was asked alone, if it
-    /// answered then.
+    /// Lets a load verify bodies against what the contender answered when it was asked alone, if it did answer.
     fn verify_bodies(&self, plan: &mut LoadPlan, visit: &Visit, work: &Workload, target: &str) {
         let body = self.bodies.get(&(visit.contender, target.to_owned()));
         if let (Some(body), Some(request)) = (body, plan.requests.first_mut()) {
@@ -256,7 +255,7 @@ impl<'a> Machine<'a> {
         }
     }
 
-    /// Loads a running server from the client's network, watched, and fills in the visit.
+    /// Loads a running server from the client's network, reads counters meanwhile, and fills in the visit.
     fn watch_load(
         &mut self,
         running: &mut Running,
@@ -264,7 +263,7 @@ impl<'a> Machine<'a> {
         visit: &mut Visit,
     ) -> Result<(), LabError> {
         let net = running.net().clone();
-        // Before anything is read: what is read must be of the load that is measured.
+        // Before any counter is read: the readings must cover only the measured load.
         let settled = net.at_client(|| self.settle(running, visit));
         visit.logged = Some(settled.map_err(failed("cannot load from the client's network"))??);
         let watching = self.keeper.watch(ready, running, Window::of(self.plan).until);
@@ -352,7 +351,7 @@ impl Machine<'_> {
         Ok(())
     }
 
-    /// Lets another tool load a running server. Our generator warms it up before, which is not measured.
+    /// Lets another tool load a running server, after an unmeasured warm-up by our generator.
     fn load_by_tool(
         &self,
         running: &mut Running,
@@ -365,7 +364,7 @@ impl Machine<'_> {
         let start = sys::clock::monotonic();
         let whole = Observe {
             from: start,
-            // It ends with the tool.
+            // The observation ends with the tool.
             until: start + order.duration + order.timeout + clients::GRACE,
             cpus: self.layout.client.clone(),
         };
@@ -440,16 +439,16 @@ impl Machine<'_> {
     }
 }
 
-/// Why a visit is void, where the server ended by itself.
+/// Why a visit is void, if the server ended by itself.
 fn died(running: &mut Running) -> Option<String> {
     running.died().map(|how| format!("the server ended while it was loaded ({how})"))
 }
 
-/// Puts the server's own count into a visit: the lines of its log without the warm-up.
+/// Puts the server's own count into a visit: the lines of its log, without those of the warm-up.
 fn count_logged(visit: &mut Visit, logged: Option<u64>) {
     let warmed = visit.logged.unwrap_or(0);
     visit.logged = logged.map(|lines| lines.saturating_sub(warmed));
-    // A tool may count something else than the server.
+    // A tool may count something other than the server does.
     if let (Some(_), Some(count), Some(server)) = (&visit.tool, visit.logged, &mut visit.server) {
         server.requests = count;
     }
@@ -531,8 +530,7 @@ impl Stage for Machine<'_> {
             }
         }
         let is_cut = visit.load.as_ref().is_some_and(|load| load.interrupted);
-        // A tool is another process: Ctrl-C at a terminal ends it too, and its report is then no
-        // measurement.
+        // A tool is another process, which Ctrl-C at a terminal also ends; its report is then no measurement.
         let interrupted =
             is_cut || (visit.load.is_none() && self.interrupt.load(Ordering::Relaxed));
         Ok((!interrupted).then_some(visit))
@@ -578,13 +576,13 @@ fn measure(
     visit.cut = counted.cut;
     visit.rate_per_s = Some(counted.rate_per_s);
     let Some(observed) = observed else { return };
-    // A watching thread that was late has read another window: requests are counted in that window.
+    // A late watching thread has read another window, so the requests are counted in that window.
     let (from, until) = (observed.from.saturating_sub(start), observed.until.saturating_sub(start));
     visit.server = Some(observed.server_use(requests_between(load, from, until)));
 }
 
 fn failure(error: &ServerError) -> Failure {
-    // The end of the log is a field of its own.
+    // The end of the log is a separate field.
     let text = error.to_string();
     let reason = text.split("; the end of its log").next().unwrap_or(&text);
     let reason = reason.replace("; the end of its log:", "").trim_end().to_owned();

@@ -1,20 +1,18 @@
-//! Owns the accounting of a process tree's memory: every page frame that any of its processes maps, once.
+//! Owns the accounting of a process tree's memory: every page frame that any of its processes maps, counted once.
 //!
-//! What it counts does not depend on processes outside the tree, as PSS does, which divides a page over
-//! all that map it. A page of a file counts while a process of the tree maps it, also where the page
-//! cache would hold it anyhow. Not counted: the kernel's page of zeros, its clock pages (`vvar`), page
-//! tables, socket buffers, the page cache that nobody maps. Huge pages, hugetlb ones too, count as the
-//! frames that they span.
+//! Unlike PSS, which divides a page over all processes that map it, the count does not depend on processes outside
+//! the tree. A page of a file counts while a process of the tree maps it, even if the page cache would hold it
+//! anyway. Not counted: the kernel's zero page, its clock pages (`vvar`), page tables, socket buffers, and page cache
+//! that nobody maps. Huge pages, including hugetlb pages, count as the frames that they span.
 //!
-//! Page frame numbers need CAP_SYS_ADMIN (admin-guide/mm/pagemap). Without it a page of a file is still
-//! known by its place in the file, and a page that one process alone maps by its mark; only of pages that
-//! a fork left shared it is open which are the same. The largest set of them is the least they can be.
+//! Page frame numbers need CAP_SYS_ADMIN (admin-guide/mm/pagemap). Without them, a page of a file is identified by
+//! its place in the file, and a page that only one process maps by its mark. Only for pages that a fork left shared
+//! is it unknown which are the same. Their number is at least that of the process with the most of them.
 //!
-//! Cost: `/proc/PID/maps` (1 us a mapping), an ioctl a mapping, and 8 bytes for each page that there is
-//! (some 10 ns in the kernel, under its lock for 2 MiB at a time, and as much here). Linux before 6.7 has no
-//! such ioctl: there `/proc/PID/smaps` says which mappings have pages, and each of those is read whole. A
-//! process with more than [`WHOLE_MAX`] of addresses in them is counted by its counters of resident memory.
-//! Start reading at [`footprint`].
+//! Cost: `/proc/PID/maps` (1 us a mapping), an ioctl a mapping, and 8 bytes for each present page (some 10 ns in the
+//! kernel, under its lock for 2 MiB at a time, and as much here). Linux before 6.7 has no such ioctl: there
+//! `/proc/PID/smaps` says which mappings have pages, and each of those is read whole. If they span more than
+//! [`WHOLE_MAX`] bytes, the process is counted by its counters of resident memory. Start reading at [`footprint`].
 
 use std::collections::{BTreeSet, HashMap};
 use std::fs::{self, File};
@@ -30,9 +28,9 @@ use sys::pagemap;
 pub(crate) struct Footprint {
     pub(crate) method: MemoryMethod,
     pub(crate) bytes: u64,
-    /// The most that it can be.
+    /// Upper bound.
     pub(crate) at_most: u64,
-    /// Swapped out, beside it.
+    /// Swapped out, in addition.
     pub(crate) swapped: u64,
     /// Processes whose pages could not be seen.
     pub(crate) unread: u32,
@@ -43,12 +41,12 @@ pub(crate) struct Footprint {
 pub(crate) enum Sight {
     /// The number of its frame.
     Frames,
-    /// That it is there, whether it is a file's, whether one process alone maps it.
+    /// Whether it is present, whether it belongs to a file, whether only one process maps it.
     Marks,
 }
 
 impl Sight {
-    /// What this process may see; decided when a pagemap is opened, by the rights of who opens it.
+    /// What this process may see; the kernel decides when a pagemap is opened, by the rights of the opener.
     pub(crate) fn here() -> Self {
         let mut byte = 1_u8;
         let address = std::ptr::from_mut(std::hint::black_box(&mut byte)).addr() as u64;
@@ -63,7 +61,7 @@ impl Sight {
     }
 }
 
-/// How it is found out where a process has pages.
+/// How to find out where a process has pages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Occupancy {
     /// `PAGEMAP_SCAN`: the parts of each mapping.
@@ -72,7 +70,7 @@ enum Occupancy {
     ByMapping,
 }
 
-/// The memory of some processes, of which those that end meanwhile have none.
+/// The memory of some processes; those that end meanwhile count as zero.
 pub(crate) fn footprint(pids: &[u32], sight: Sight) -> Footprint {
     footprint_by(pids, sight, Occupancy::Scanned)
 }
@@ -91,12 +89,12 @@ fn footprint_by(pids: &[u32], sight: Sight, occupancy: Occupancy) -> Footprint {
 
 /// Bytes of an entry of a pagemap.
 const ENTRY: usize = 8;
-/// Entries that are read at once: 32 MiB of pages of 4 KiB.
+/// Entries that are read at once: 32 MiB of 4 KiB pages.
 const ENTRIES_MAX: u64 = 8192;
 /// Most bytes of addresses of a process that are read whole: 4 million entries, some 80 ms.
 const WHOLE_MAX: u64 = 16 << 30;
-/// Swap files that the kernel can have; numbers above are other uses of a swap entry, such as a page
-/// that is being moved.
+/// Swap files that the kernel can have; higher numbers are other uses of a swap entry, such as a page that is being
+/// moved.
 const SWAP_FILES_MAX: u64 = 23;
 
 /// What a pagemap says of a page (admin-guide/mm/pagemap).
@@ -126,7 +124,7 @@ impl Entry {
         self.bit(56)
     }
 
-    /// Number of the frame; of a swapped page its place in the swap. 0: not to be seen.
+    /// Number of the frame; of a swapped page, its place in the swap. 0 if it may not be seen.
     fn frame(self) -> u64 {
         self.0 & ((1 << 55) - 1)
     }
@@ -138,12 +136,12 @@ struct Mapping {
     addresses: Range<u64>,
     /// Where it begins in its file.
     offset: u64,
-    /// The file, where a page of it is known by its place in it: device and inode.
+    /// The file (device and inode), if a page can be identified by its place in it.
     file: Option<(String, u64)>,
 }
 
 impl Mapping {
-    /// `None` for the pages that the kernel lends everybody, and for what is not a mapping.
+    /// `None` for pages that the kernel lends to everybody, and for a line that is no mapping.
     fn parse(line: &str) -> Option<Self> {
         // The name may hold spaces.
         let mut fields = line.splitn(6, ' ');
@@ -156,7 +154,7 @@ impl Mapping {
         if name.starts_with("[vvar") || name == "[vsyscall]" {
             return None;
         }
-        // All anonymous inodes (rings of io_uring) have one number, and what a device maps is its own.
+        // All anonymous inodes (io_uring rings) share one number, and what a device maps is its own memory.
         let is_device = name.starts_with("/dev/") && !name.starts_with("/dev/shm/");
         let is_known = inode != 0
             && !name.starts_with("anon_inode:")
@@ -166,12 +164,12 @@ impl Mapping {
     }
 }
 
-/// A set of numbers that lie close together, as those of page frames do: a bit each.
+/// A set of numbers that lie close together, as page frame numbers do: one bit each.
 #[derive(Debug, Default)]
 struct Pages {
     chunks: HashMap<u64, usize>,
     bits: Vec<[u64; 512]>,
-    /// The chunk that was used last, and where it is: neighbours are mostly added together.
+    /// The chunk that was used last, and its place: consecutive numbers are mostly neighbours.
     last: Option<(u64, usize)>,
     len: u64,
 }
@@ -193,7 +191,7 @@ impl Pages {
     }
 }
 
-/// Pages of one process that no number tells from those of another.
+/// Pages of one process that no number distinguishes from those of another process.
 #[derive(Debug, Default, Clone, Copy)]
 struct Unnumbered {
     of_one_process: u64,
@@ -238,7 +236,7 @@ struct Tally {
     frames: Pages,
     files: HashMap<(String, u64), Pages>,
     unnumbered: Vec<Unnumbered>,
-    /// Places in the swap; where those cannot be seen, their number.
+    /// Places in the swap; if they cannot be seen, only their number is counted.
     swap: BTreeSet<u64>,
     swapped_unnumbered: u64,
     denied: Vec<Counters>,
@@ -273,7 +271,7 @@ impl Tally {
         Ok(())
     }
 
-    /// The mappings of a process that have pages, and in which parts.
+    /// The mappings of a process that have pages, with the parts that have them.
     fn occupied(
         &mut self,
         pid: u32,
@@ -281,9 +279,9 @@ impl Tally {
     ) -> io::Result<Vec<(Mapping, Vec<Range<u64>>)>> {
         if self.occupancy == Occupancy::Scanned {
             match scanned(pid, pagemap) {
-                // A kernel without that call: it is not asked again.
+                // This kernel lacks the call; it is not tried again.
                 Err(error) if has_no_such_call(&error) => self.occupancy = Occupancy::ByMapping,
-                // This process is read the other way: a filter of system calls may forbid the call.
+                // This process is read the other way, because a filter of system calls may forbid the call.
                 Err(error) if !has_ended(&error) => {}
                 result => return result,
             }
@@ -327,7 +325,7 @@ impl Tally {
         Ok(())
     }
 
-    /// Counts a page of the process that is being read; `place` is its number in the mapping's file.
+    /// Counts a page of the process that is being read; `place` is its index in the mapping's file.
     fn add(&mut self, mapping: &Mapping, place: u64, entry: Entry) {
         if entry.is_swapped() {
             match self.sight {
@@ -360,8 +358,8 @@ impl Tally {
         }
     }
 
-    /// Without frames a lent page of zeros looks like one that is shared with a relative, on a kernel that
-    /// does not leave it out by itself. The kernel's own sum has none of them.
+    /// Without frame numbers, a zero page looks like one that is shared with a relative, on kernels that do not leave
+    /// it out. The kernel's own sum contains none of them.
     fn without_zeros(&mut self, pid: u32) {
         let Some(own) = self.unnumbered.last_mut().filter(|own| own.shared > 0) else { return };
         let Ok(sums) = fs::read_to_string(format!("/proc/{pid}/smaps_rollup")) else { return };
@@ -455,7 +453,7 @@ mod tests {
 
     const MIB: u64 = 1 << 20;
 
-    /// A perl that runs a script and speaks with it by lines; its end is the end of its input.
+    /// A perl that runs a script and exchanges lines with it; it ends when its input ends.
     struct Perl {
         child: Child,
         said: BufReader<ChildStdout>,
@@ -487,7 +485,7 @@ mod tests {
     impl Drop for Perl {
         fn drop(&mut self) {
             drop(self.child.stdin.take());
-            // What it started ends by the same end of input.
+            // Its children end at the same end of input.
             let _ = self.child.wait();
         }
     }
@@ -525,7 +523,7 @@ mod tests {
         let (beside, pss_beside) = (seen(), pss(pid));
         drop(strangers);
         let after = seen();
-        // It sleeps and touches nothing. The kernel may take pages from it, or move one just now.
+        // It sleeps and touches nothing, but the kernel may be taking pages from it or moving one.
         let tolerance = 16 * page_bytes();
         for other in [beside, after] {
             for (one, other) in alone.into_iter().zip(other) {
@@ -552,11 +550,11 @@ mod tests {
         let base = sights.map(|sight| footprint(&[server.child.id()], sight).bytes);
         server.go_on();
         let mut pids = vec![server.child.id()];
-        // Each says its number when it has touched its own.
+        // Each prints its number once it has touched its own pages.
         pids.extend((0..children).map(|_| server.says().parse::<u32>().unwrap()));
         let expected = (shared + children * own) * MIB;
-        // What each child writes to beside it: its stack and variables of the interpreter. The parent's
-        // share of it was copied too.
+        // Allowance for what each child also writes: its stack and variables of the interpreter. The parent copies
+        // its own part of those pages too.
         let slack = (children + 1) * MIB / 2;
         for (sight, base) in sights.into_iter().zip(base) {
             let seen = footprint(&pids, sight);
@@ -594,7 +592,7 @@ mod tests {
         };
         let page = page_bytes();
         let swap = |kind: u64| 1 << 62 | 5 << 5 | kind;
-        // With frames: 7 and 8, and a place in the swap; a page that moves and a guard are nothing.
+        // With frames: 7, 8, and a place in the swap. A page that is being moved and a guard count as nothing.
         let entries = [
             (&heap, 0, PRESENT | 7),
             (&text, 0, PRESENT | FILE | 8),
@@ -642,7 +640,7 @@ mod tests {
     #[test]
     fn without_the_scan_of_newer_kernels_reserved_addresses_cost_nothing() {
         let (Some(perl), Some((mmap, getrandom))) = (perl(), CALLS) else { return };
-        // 256 GiB, of which a page is used after the first line.
+        // 256 GiB, of which one page is used after the first line.
         let script = format!(
             "$| = 1; $at = syscall({mmap}, 0, 256 << 30, 3, 0x4022, -1, 0); print qq($at\n); <STDIN>;
              print syscall({getrandom}, $at + (1 << 30), 8, 0), qq(\n); <STDIN>"

@@ -1,7 +1,7 @@
 //! Owns the guess at what was meant by a mistyped name.
 
-/// The candidate nearest to `typed`, where it is near enough to be what was meant: at most a third
-/// of the letters wrong, capitals, hyphens and underscores aside.
+/// The candidate nearest to `typed`, if it is near enough to be meant: at most a third of the letters differ,
+/// ignoring capitals, hyphens and underscores.
 pub fn nearest<'a>(typed: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let plain = |name: &str| name.to_lowercase().replace(['-', '_', ' '], "");
     let typed = plain(typed);
@@ -10,7 +10,7 @@ pub fn nearest<'a>(typed: &str, candidates: impl IntoIterator<Item = &'a str>) -
     (far(&best) * 3 <= typed.chars().count().max(3)).then_some(best)
 }
 
-/// `did you mean X?`, or the list of what there is where nothing is near.
+/// `did you mean X?`, or the list of candidates if none is near.
 pub(crate) fn suggestion(typed: &str, candidates: &[&str]) -> String {
     match nearest(typed, candidates.iter().copied()) {
         Some(name) => format!("did you mean `{name}`?"),
@@ -18,8 +18,8 @@ pub(crate) fn suggestion(typed: &str, candidates: &[&str]) -> String {
     }
 }
 
-/// Edits between two words in characters: insertions, deletions, replacements, and neighbours
-/// swapped, which is the commonest slip of all (optimal string alignment).
+/// Edits between two words in characters: insertions, deletions, replacements, and swapped neighbours, the most
+/// common slip (optimal string alignment).
 fn edits(left: &str, right: &str) -> usize {
     let left: Vec<char> = left.chars().collect();
     let right: Vec<char> = right.chars().collect();

@@ -1,13 +1,11 @@
-//! Owns the network that one server and its load meet over: a namespace each, joined by a veth pair with
-//! Ethernet's MTU, if permitted; else the machine's loopback. The record says which.
+//! Owns the network between one server and its load: one namespace each, joined by a veth pair with Ethernet's MTU,
+//! if permitted; otherwise the machine's loopback. The record says which.
 //!
-//! The load has a namespace of its own too, although one for the server would do. So nothing on the
-//! machine changes (no interface, route, address or setting), each side has its own
-//! counters, and ports in TIME_WAIT disappear with the namespace, so that every
-//! visit begins without any.
+//! The load has a namespace of its own too, although one for the server would do. So nothing on the machine changes
+//! (no interface, route, address or setting), and each side has its own counters. Ports in TIME_WAIT disappear with
+//! the namespace, so every visit begins without any.
 //!
-//! A namespace without a name ends with the last process and descriptor that hold it, so that a
-//! joust that is killed leaves none.
+//! An unnamed namespace ends with the last process and descriptor that hold it, so a killed joust leaves none.
 //! Start reading at [`Net::fresh`].
 
 use std::collections::BTreeMap;
@@ -21,7 +19,7 @@ use record::{Network, NetworkKind};
 use sys::link::{self, End};
 use sys::namespace::NetNamespace;
 
-/// Ethernet's.
+/// Ethernet's MTU.
 const MTU: u32 = 1500;
 /// From the range that RFC 2544 reserves for network benchmarks. The namespaces are isolated, so any
 /// other range would do.
@@ -35,8 +33,8 @@ const SERVER_INTERFACE: &str = "server";
 /// default (`tcp_tw_reuse` 2); over a veth pair it needs the setting, and more ports to choose from.
 const CLIENT_SETTINGS: [(&str, &str); 2] =
     [("net.ipv4.tcp_tw_reuse", "1"), ("net.ipv4.ip_local_port_range", "1024\t65535")];
-/// A new namespace has the kernel's default settings. Those below this path are copied from the
-/// machine, so that a server runs under the same settings as outside.
+/// Settings, as path and name prefix, that are copied from the machine to a new namespace, which would have the
+/// kernel's defaults. So a server runs under the same settings as outside.
 const TAKEN_OVER: [(&str, &str); 2] = [("net/ipv4", "tcp_"), ("net/core", "somaxconn")];
 const SETTINGS: &str = "/proc/sys";
 
@@ -90,18 +88,18 @@ impl Net {
         if self.spaces.is_some() { SERVER } else { Ipv4Addr::LOCALHOST }
     }
 
-    /// The namespace for the server's processes; `None`: that of the caller.
+    /// The namespace for the server's processes; `None`: the caller's.
     pub fn server(&self) -> Option<&NetNamespace> {
         self.spaces.as_ref().map(|spaces| &spaces.server)
     }
 
-    /// The namespace for the load's processes; `None`: that of the caller.
+    /// The namespace for the load's processes; `None`: the caller's.
     pub fn client(&self) -> Option<&NetNamespace> {
         self.spaces.as_ref().map(|spaces| &spaces.client)
     }
 
-    /// Runs `work` where the load is: its sockets, and those of threads and processes that it
-    /// starts, reach the server.
+    /// Runs `work` in the load's namespace: its sockets, and those of threads and processes that it starts, reach the
+    /// server.
     ///
     /// # Errors
     /// No thread left.
@@ -109,7 +107,7 @@ impl Net {
         run_in(self.client(), work)
     }
 
-    /// Runs `work` where the server is.
+    /// Runs `work` in the server's namespace.
     ///
     /// # Errors
     /// No thread left.
@@ -163,14 +161,14 @@ fn path_of(name: &str) -> String {
     format!("{SETTINGS}/{}", name.replace('.', "/"))
 }
 
-/// Path and value of this machine's settings of TCP.
+/// Path and value of this machine's TCP settings.
 fn taken_over() -> Vec<(String, String)> {
     let mut settings = Vec::new();
     for (dir, prefix) in TAKEN_OVER {
         let dir = format!("{SETTINGS}/{dir}");
         for entry in fs::read_dir(&dir).into_iter().flatten().flatten() {
             let is_wanted = entry.file_name().to_str().is_some_and(|name| name.starts_with(prefix));
-            // A file that can only be read is information, not a setting.
+            // A read-only file is information, not a setting.
             let is_set = entry.metadata().is_ok_and(|file| file.mode() & 0o200 != 0);
             if let (true, Ok(value)) = (is_wanted && is_set, fs::read_to_string(entry.path())) {
                 settings.push((entry.path().to_string_lossy().into_owned(), value));
@@ -180,16 +178,16 @@ fn taken_over() -> Vec<(String, String)> {
     settings
 }
 
-/// Gives the calling thread's namespace the machine's settings, and switches IPv6 off: its neighbour
-/// discovery would run just when the load begins.
+/// Gives the calling thread's namespace the machine's settings and switches IPv6 off: its neighbour discovery would
+/// run just as the load begins.
 fn settle(ours: &[(String, String)]) {
     for (path, value) in ours {
         if fs::read_to_string(path).is_ok_and(|here| here != *value) {
-            // A setting that a namespace cannot have for itself is the machine's anyway.
+            // A setting that exists only for the whole machine has the machine's value anyway.
             let _ = fs::write(path, value);
         }
     }
-    // A kernel without IPv6 does not have it.
+    // A kernel without IPv6 has no such file.
     let _ = fs::write(path_of("net.ipv6.conf.default.disable_ipv6"), "1");
 }
 
@@ -213,7 +211,7 @@ mod tests {
 
     use super::*;
 
-    /// A pair; `None`, said and counted, where this account may not make one.
+    /// A pair of namespaces; `None`, with a counted message, if this account may not make one.
     fn pair() -> Option<Net> {
         let net = Net::fresh();
         if let Some(reason) = &net.facts.reason {
@@ -261,7 +259,7 @@ mod tests {
         let Some(net) = pair() else { return };
         for (path, value) in taken_over() {
             let inside = net.at_server(|| fs::read_to_string(&path)).unwrap();
-            // One that is the whole machine's is not there inside.
+            // A setting of the whole machine does not exist inside.
             assert!(
                 inside.as_ref().is_ok_and(|inside| *inside == value) || inside.is_err(),
                 "{path}"

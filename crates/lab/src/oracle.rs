@@ -1,6 +1,6 @@
-//! Owns the out-of-band reference: what each contender answers when it is asked alone, before any load.
-//! A tool that takes the first answer under load as the norm counts a
-//! wrong first answer as success and all others as failures.
+//! Owns the out-of-band reference: what each contender answers when it is asked alone, before any load. A tool that
+//! takes the first answer under load as the reference counts a wrong first answer as success, and all others as
+//! failures.
 
 use std::net::SocketAddr;
 
@@ -11,7 +11,8 @@ use units::{Bytes, Nanos};
 
 use crate::probe::{self, Address};
 
-/// How often the page is fetched: once could be luck, twice could be a cache that the first one fills.
+/// How often the page is fetched: one good reply could be luck, and a second could come from a cache that the first
+/// one filled.
 const FETCHES: u32 = 3;
 
 /// What a server answers when it is asked alone.
@@ -31,9 +32,9 @@ pub enum OracleError {
     /// No complete answer.
     #[error("{target} could not be fetched: {source}")]
     NoReply {
-        /// What.
+        /// The target.
         target: String,
-        /// From whom, and why not.
+        /// The server, and why it failed.
         source: FetchError,
     },
     /// Another status than 200.
@@ -41,9 +42,9 @@ pub enum OracleError {
         "{addr} answered {target} with status {status}, not 200: check that the page exists and is readable"
     )]
     Status {
-        /// Who.
+        /// The server.
         addr: SocketAddr,
-        /// What.
+        /// The target.
         target: String,
         /// The status.
         status: u16,
@@ -51,7 +52,7 @@ pub enum OracleError {
     /// A redirect.
     #[error("{addr} does not answer with the page: {said}")]
     Redirect {
-        /// Who.
+        /// The server.
         addr: SocketAddr,
         /// Where it leads, and the way out.
         said: String,
@@ -62,22 +63,22 @@ pub enum OracleError {
          page that changes cannot be compared; serve a static one"
     )]
     Changes {
-        /// Who.
+        /// The server.
         addr: SocketAddr,
-        /// What.
+        /// The target.
         target: String,
         /// Length at first.
         first: u64,
         /// Length later.
         second: u64,
     },
-    /// A program of the site was asked for, and something else came.
+    /// A program of the site was requested, but something else came.
     #[error(
         "{target} was answered with {bytes} bytes that the program there does not print: is the program run? \
          Set cgi = true in the settings"
     )]
     NotRun {
-        /// What.
+        /// The target.
         target: String,
         /// Length of the answer.
         bytes: u64,
@@ -85,12 +86,12 @@ pub enum OracleError {
 }
 
 impl Reference {
-    /// The body, as a load compares others with it.
+    /// The body, as a load compares other bodies with it.
     pub fn body(&self) -> ExpectedBody {
         ExpectedBody { length: Bytes(self.bytes), sha256: self.sha256.clone() }
     }
 
-    /// This one, if its body is `text`.
+    /// This reference, if its body is `text`.
     ///
     /// # Errors
     /// [`OracleError::NotRun`]: the body is something else.
@@ -105,7 +106,7 @@ impl Reference {
 /// Fetches the page three times, alone.
 ///
 /// # Errors
-/// Any of the three failed, had another status than 200, or other bytes.
+/// A fetch failed, had another status than 200, or returned other bytes.
 pub fn ask(
     address: impl Into<Address>,
     target: &str,

@@ -1,10 +1,9 @@
 //! Owns what else happens during a visit: CPU time of processes that belong neither to the server nor to the
 //! load, and clocks that were set or stopped. It does not judge: `calibration` does.
 //!
-//! Foreign CPU time is the sum over all other processes of their own and their ended children's ticks: a child
-//! that ends passes its time to its parent, so none is lost. Reading it
-//! is a walk over /proc, before and after the load. The kernel's own work for the load, in its
-//! threads `ksoftirqd`, is not foreign.
+//! Foreign CPU time is the sum, over all other processes, of their own ticks and those of their ended children. A
+//! child that ends passes its time to its parent, so none is lost. Reading it means a walk over /proc, before and
+//! after the load. The kernel's own work for the load, in its threads `ksoftirqd`, is not foreign.
 //! Start reading at [`BeforeLoad::now`].
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -16,7 +15,7 @@ use units::{Nanos, Share};
 
 use crate::proc_stat;
 
-/// How often three clocks are read, so that one reading has them close together.
+/// How often the three clocks are read, to get one reading that has them close together.
 const CLOCK_TRIES: u32 = 5;
 
 /// Clocks and CPU times before a load.
@@ -40,7 +39,7 @@ impl BeforeLoad {
         Self { others: others(ours), clocks: Clocks::read() }
     }
 
-    /// What happened since; `calibration` is passed through.
+    /// What happened since then; `calibration` is passed through.
     pub(crate) fn since(
         &self,
         ours: &BTreeSet<u32>,
@@ -61,7 +60,7 @@ impl BeforeLoad {
     }
 }
 
-/// Three clocks at one instant, as near as can be.
+/// Three clocks, read as nearly at one instant as possible.
 #[derive(Debug, Clone, Copy)]
 struct Clocks {
     monotonic: Nanos,
@@ -70,7 +69,7 @@ struct Clocks {
 }
 
 impl Clocks {
-    /// The quickest of some tries: other processes may run in between.
+    /// The quickest of several tries, because other processes may run in between.
     fn read() -> Self {
         let once = |_| {
             let monotonic = clock::monotonic();
@@ -81,7 +80,7 @@ impl Clocks {
         tries.expect("there is at least one try").1
     }
 
-    /// How long the machine slept since, and by how much the wall clock was set, in nanoseconds.
+    /// How long the machine slept since `before`, and by how much the wall clock was set, in nanoseconds.
     fn jumps_since(&self, before: &Self) -> (Nanos, i64) {
         let since = |after: Nanos, before: Nanos| after.0 as i64 - before.0 as i64;
         let boot = since(self.boot, before.boot);
@@ -98,18 +97,18 @@ fn others(ours: &BTreeSet<u32>) -> BTreeMap<u32, Ticks> {
     let pids = processes.flatten().filter_map(number).filter(|pid| !ours.contains(pid));
     let ticks = |pid| {
         let stat = proc_stat::stat(pid)?;
-        // A child of ours that was started meanwhile, such as another load tool.
+        // A child of ours that started meanwhile, such as another load tool.
         let is_ours = ours.contains(&stat.parent) || does_our_packets(pid, stat.parent);
         (!is_ours).then_some((pid, Ticks { own: stat.own_ticks, reaped: stat.reaped_ticks }))
     };
     pids.filter_map(ticks).collect()
 }
 
-/// Whether it is a kernel thread that receives packets when there are many: those of the load,
-/// on a network without other traffic.
+/// Whether it is a kernel thread that receives packets when there are many. On a network without other traffic those
+/// are the load's.
 fn does_our_packets(pid: u32, parent: u32) -> bool {
-    /// The parent of all threads of the kernel; in a container there may be another process of that
-    /// number, whose children have other names.
+    /// The parent of all kernel threads. In a container another process may have that number, but its children have
+    /// other names.
     const KTHREADD: u32 = 2;
     let name = || fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
     parent == KTHREADD && name().starts_with("ksoftirqd/")
@@ -122,8 +121,9 @@ fn foreign(before: &BTreeMap<u32, Ticks>, after: &BTreeMap<u32, Ticks>) -> Forei
     let own: u64 = after.iter().map(|one| used(one).0).sum();
     let handed = |(pid, ticks): (&u32, &Ticks)| ticks.reaped.saturating_sub(was(pid).reaped);
     let handed: u64 = after.iter().map(handed).sum();
-    // A process that ended passed its whole time to its parent, including that before the load; but not if no
-    // parent waits for it, as for the kernel's workers. Then it must not be subtracted from what others used.
+    // An ended process passed its whole time to its parent, including the time before the load, which is subtracted.
+    // But a process that no parent waits for, such as a kernel worker, passed nothing on: subtracting its time would
+    // hide what others used.
     let ended = before.iter().filter(|(pid, _)| !after.contains_key(pid));
     let ended: u64 = ended.map(|(_, ticks)| ticks.own + ticks.reaped).sum();
     let most = after.iter().map(used).max().filter(|(ticks, _)| *ticks > 0);
@@ -197,7 +197,7 @@ mod tests {
         let series = MachineSeries::default();
         let seen = before.since(&nobody, &series, None).foreign.unwrap();
         assert!(seen.cpu > Nanos::from_millis(20) && seen.most.is_some(), "{seen:?}");
-        // With us taken out our child is, too: only what others did meanwhile is left.
+        // Excluding us excludes our child too: only what others did meanwhile is left.
         let ours = before_me.since(&me, &series, None).foreign.unwrap();
         stranger.kill().unwrap();
         stranger.wait().unwrap();
@@ -212,7 +212,7 @@ mod tests {
         let after = BTreeMap::from([(10, ticks(100, 720))]);
         let seen = foreign(&before, &after);
         assert_eq!((seen.cpu, seen.most), (Nanos::from_millis(200), None));
-        // One that nobody waited for takes its time along: nothing is seen, and nothing is negative.
+        // A process that nobody waited for takes its time along: nothing is seen, and nothing is negative.
         assert_eq!(foreign(&before, &BTreeMap::from([(10, ticks(100, 400))])).cpu, Nanos::ZERO);
     }
 

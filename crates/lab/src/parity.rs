@@ -1,11 +1,9 @@
-//! Owns what can be observed of a running server from outside, the same for all: whether it keeps connections
-//! and for how many requests, its version of HTTP, what it compresses, the length of its heads, its backlog.
-//! A printed configuration says what the server understood; this says what it does. Start reading at
-//! [`probe`].
+//! Owns what can be observed of a running server from outside, in the same way for all: whether it keeps connections
+//! and for how many requests, its version of HTTP, what it compresses, the length of its heads, its backlog. A
+//! printed configuration says what the server understood; this says what it does. Start reading at [`probe`].
 //!
-//! Cost: a handful of fetches of the page, and `REQUESTS_FEW` HEAD requests; then `REQUESTS` more,
-//! for at most `LONGEST`; the same again, up to ten times, if there is a limit to be found.
-//! All of it before anything is measured.
+//! Cost: a few fetches of the page and `REQUESTS_FEW` HEAD requests; then `REQUESTS` more, for at most `LONGEST`; the
+//! same up to ten times more, if there is a limit to find. All of this happens before anything is measured.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::AtomicBool;
@@ -17,9 +15,9 @@ use units::Nanos;
 use crate::calls::{self, Calls};
 use crate::probe::Address;
 
-/// Requests on one connection, two more than the most common limits (100 of Apache and Tomcat, 1000
-/// of nginx and lighttpd), so that these show: one request may be lost in a connection that was closed
-/// silently, and the next opens another. The few are made however slow the server is (a cold JVM), so that
+/// Requests on one connection: two more than the most common limits (100 of Apache and Tomcat, 1000 of nginx and
+/// lighttpd), so that these limits show. One request may be lost on a connection that was closed silently, and the
+/// next opens another. The first `REQUESTS_FEW` are always made, even if the server is slow (a cold JVM), so that
 /// their result does not depend on its speed.
 const REQUESTS_FEW: u64 = 102;
 const REQUESTS: u64 = 1002;
@@ -35,11 +33,11 @@ const PATIENCE: Nanos = Nanos::from_secs(5);
 /// What was observed; `None` if it could not be.
 #[derive(Debug, Default, Clone, PartialEq)]
 pub struct ObservedSwitches {
-    /// Its name (the field Server).
+    /// Its name (the Server field).
     pub server: Option<String>,
     /// Version of HTTP in its status line ("1.1").
     pub http_version: Option<String>,
-    /// The field Connection of a reply on a connection that may be kept; "none" where it has none.
+    /// The Connection field of a reply on a connection that may be kept; "none" if there is none.
     pub connection_field: Option<String>,
     /// Bytes of the head of its reply, line ends included.
     pub header_bytes: Option<u64>,
@@ -47,20 +45,20 @@ pub struct ObservedSwitches {
     pub etag: Option<bool>,
     /// Coding of the body for a client that takes gzip, brotli and zstd.
     pub coding: Option<String>,
-    /// Requests that it answered on one connection, and whether it closed that.
+    /// Requests that it answered on one connection, and whether it closed that connection.
     pub kept: Option<Kept>,
     /// The backlog of the listening sockets, from the kernel, and how many sockets there are.
     pub listening: Option<(u32, usize)>,
-    /// System calls that it made for a request, or why they could not be traced.
+    /// System calls per request, or why they could not be traced.
     pub calls: Option<Result<Calls, String>>,
 }
 
 /// How long a connection was kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Kept {
-    /// Requests answered on one connection; 1 where each had its own.
+    /// Requests answered on one connection; 1 if each had its own.
     pub requests: u64,
-    /// Whether the server closed it; else no further request was made.
+    /// Whether the server closed it; otherwise no further request was made.
     pub closed: bool,
 }
 
@@ -68,7 +66,7 @@ pub struct Kept {
 /// [`listening`].
 pub fn probe(address: &Address, target: &str) -> ObservedSwitches {
     let mut seen = ObservedSwitches { kept: kept(address, target), ..ObservedSwitches::default() };
-    // As a load with keep-alive asks, not the last request of a connection.
+    // As a load with keep-alive asks, not as the last request of a connection.
     let mut plain = address.plan(target, 1, PATIENCE);
     plain.keep_alive = true;
     if let Ok(reply) = load::fetch(&plain) {
@@ -92,7 +90,7 @@ impl ObservedSwitches {
         let connection = field(head, "connection").unwrap_or("none");
         self.connection_field = Some(connection.to_ascii_lowercase());
         self.etag = Some(field(head, "etag").is_some());
-        // Lines end in LF here, and in CR LF on the wire, the empty one behind them too.
+        // Lines end in LF here but in CR LF on the wire, and so does the empty line after them.
         let lines = head.lines().filter(|line| !line.is_empty());
         self.header_bytes = Some(lines.map(|line| line.len() as u64 + 2).sum::<u64>() + 2);
     }
@@ -106,7 +104,7 @@ pub fn watch(processes: &[u32], address: &Address, target: &str) -> Result<Calls
     calls::observe(processes, ask)
 }
 
-/// Replaces what was read by what was observed.
+/// Replaces values from the configuration by observed ones.
 pub fn lay_over(parity: &mut BTreeMap<String, String>, seen: ObservedSwitches) {
     let on_off = |on: bool| if on { "on" } else { "off" }.to_owned();
     let mut put = |name: &str, value: Option<String>| {
@@ -145,8 +143,8 @@ fn field<'a>(head: &'a str, name: &str) -> Option<&'a str> {
     })
 }
 
-/// The number of requests after which the server closes a connection. A few GETs, as of a load, show whether it is
-/// kept at all; HEADs, which cost no body, show for how long.
+/// The number of requests after which the server closes a connection. A few GETs, as a load makes them, show whether
+/// it is kept at all; HEADs, which cost no body, show for how long.
 fn kept(address: &Address, target: &str) -> Option<Kept> {
     let by_get = kept_by(address, target, "GET", GETS)?;
     if by_get.closed {
@@ -186,8 +184,8 @@ fn kept_by(address: &Address, target: &str, method: &str, requests: u64) -> Opti
     Some(Kept { requests: least, closed: true })
 }
 
-/// Requests one after the other, on one connection as long as the server keeps it: how many were
-/// answered, on how many connections.
+/// Makes requests one after the other, on one connection as long as the server keeps it. Returns how many were
+/// answered, and on how many connections.
 fn in_a_row(address: &Address, target: &str, method: &str, requests: u64) -> Option<(u64, u64)> {
     let mut plan = address.plan(target, requests, PATIENCE);
     plan.keep_alive = true;
@@ -197,13 +195,13 @@ fn in_a_row(address: &Address, target: &str, method: &str, requests: u64) -> Opt
     plan.drain = PATIENCE;
     let interrupt = AtomicBool::new(false);
     let load = load::run(&plan, &load::Control::new(&interrupt)).ok()?;
-    // A request on a connection that was closed silently has no status.
+    // A request on a silently closed connection has no status.
     let (answered, connects) = (load.status.values().sum::<u64>(), load.connects);
     (answered > 0 && connects > 0).then_some((answered, connects))
 }
 
-/// Backlog and number of the sockets that listen there, in the calling thread's network: a server may
-/// have one for each worker, all with one backlog.
+/// Backlog and number of the sockets that listen there, in the calling thread's network. A server may have one for
+/// each worker, all with the same backlog.
 pub fn listening(address: &Address) -> Option<(u32, usize)> {
     let all = sys::sock_diag::listeners(address.socket.port()).ok()?;
     let serves = |at: std::net::IpAddr| at == address.socket.ip() || at.is_unspecified();
@@ -218,7 +216,7 @@ mod tests {
 
     use super::*;
 
-    /// A server that closes each connection after so many requests, and sends these fields.
+    /// A server that closes each connection after `requests` requests, and sends these fields.
     fn planted(requests: usize, fields: &'static str) -> Address {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let addr = listener.local_addr().unwrap();

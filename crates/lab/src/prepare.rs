@@ -1,6 +1,5 @@
-//! Owns what is brought to the same state before each visit, and what is left to chance on purpose and
-//! recorded: sockets in TIME_WAIT, the page cache, the length of the server's environment. Start reading at
-//! [`prepare`].
+//! Owns what is brought to the same state before each visit, and what is deliberately left to chance and recorded:
+//! sockets in TIME_WAIT, the page cache, the length of the server's environment. Start reading at [`prepare`].
 
 use std::fs::{self, File};
 use std::io;
@@ -17,32 +16,31 @@ use crate::netns::Net;
 
 /// Where the kernel counts sockets of the calling thread's namespace.
 const SOCKETS: &str = "/proc/thread-self/net/sockstat";
-/// Sockets in TIME_WAIT that do not matter: one in thirty of the ports that Linux gives by itself.
+/// Sockets in TIME_WAIT that do not matter: one in thirty of the ports that Linux uses by default.
 const TIME_WAIT_CALM: usize = 1000;
 /// Time between two looks at them.
 const LOOK: Duration = Duration::from_millis(100);
-/// Files of a site that are read at most: a site of ours has one a cell.
+/// Most files of a site that are read; our own sites have one per cell.
 const FILES_MAX: u32 = 10_000;
 
 /// The variable that pads the environment.
 const PADDING: &str = "JOUST_PADDING";
-/// Longest padding: a page. The environment lies on the stack above everything else, so that its
-/// length shifts the stack's alignment, which alone can make a program some percent faster or slower
-/// (Mytkowicz and others, "Producing wrong data without doing anything obviously wrong!", 2009).
+/// Longest padding: one page. The environment lies on the stack above everything else, so its length shifts the
+/// stack's alignment. That alone can make a program some percent faster or slower (Mytkowicz and others, "Producing
+/// wrong data without doing anything obviously wrong!", 2009).
 const PADDING_MAX: u32 = 4096;
 
-/// Ports of servers: those that need no rights, below the range from which Linux takes ports for
-/// connections.
+/// Ports of servers: they need no rights, and lie below the range from which Linux takes ports for connections.
 const PORTS: std::ops::Range<u16> = 10_000..32_768;
 
-/// Brings the network and the site to their state before a visit: waits, for `patience` at most,
-/// until few sockets of `port` are left in TIME_WAIT, and reads every file of the site once, so that
-/// all lie in the page cache. What could not be had is in the record.
+/// Brings the network and the site to their state before a visit: waits, for at most `patience`, until few sockets of
+/// `port` are in TIME_WAIT, and reads every file of the site once into the page cache. The record says what was not
+/// reached.
 ///
-/// `port` is that of a server that is reached at the same one in every visit. A connection in TIME_WAIT
-/// keeps its client port from further connections to that server port alone, until Linux uses it again
-/// (over loopback after 1 s, net.ipv4.tcp_tw_reuse). A server at another port, as most are in each visit,
-/// does not feel them, and there is nothing to wait for.
+/// `port` belongs to a server that is reached at the same one in every visit. A connection in TIME_WAIT blocks its
+/// client port only for connections to that server port, until Linux uses it again (over loopback after 1 s,
+/// net.ipv4.tcp_tw_reuse). Most servers have another port in each visit: such sockets do not affect them, and there
+/// is nothing to wait for.
 ///
 /// # Errors
 /// A file of the site cannot be read.
@@ -70,7 +68,7 @@ fn time_wait() -> Option<u64> {
     time_wait_of(&fs::read_to_string(SOCKETS).ok()?)
 }
 
-/// Of a line as "TCP: inuse 27 orphan 0 tw 8 alloc 30 mem 3".
+/// From a line such as "TCP: inuse 27 orphan 0 tw 8 alloc 30 mem 3".
 fn time_wait_of(sockstat: &str) -> Option<u64> {
     let line = sockstat.lines().find_map(|line| line.strip_prefix("TCP:"))?;
     line.split_whitespace().skip_while(|&word| word != "tw").nth(1)?.parse().ok()
@@ -79,7 +77,7 @@ fn time_wait_of(sockstat: &str) -> Option<u64> {
 fn read_through(dir: &Path, read: &mut (u32, Bytes)) -> io::Result<()> {
     for entry in fs::read_dir(dir)? {
         let entry = entry?;
-        // Not through a symbolic link, which could lead round in a circle.
+        // Not through a symbolic link, which could form a cycle.
         let kind = entry.file_type()?;
         if kind.is_dir() {
             read_through(&entry.path(), read)?;
@@ -91,27 +89,27 @@ fn read_through(dir: &Path, read: &mut (u32, Bytes)) -> io::Result<()> {
     Ok(())
 }
 
-/// What is left to chance in a visit, from the run's seed and the number of the visit alone, so that it can
-/// be drawn again.
+/// What is left to chance in a visit. It follows from the run's seed and the visit's number alone, so that it can be
+/// drawn again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Drawn {
-    /// Bytes that the environment is padded by: 0 to 4095.
+    /// Bytes of padding in the environment: 0 to 4095.
     pub padding: u32,
-    /// The port that the server listens at, where it is free: how ports hash to the queues of a
-    /// socket, and connections to buckets, depends on it.
+    /// The port that the server listens at, if it is free. It affects how ports hash to the queues of a socket, and
+    /// connections to buckets.
     pub port: u16,
 }
 
 /// Draws for a visit.
 pub fn draw(seed: u64, visit: u64) -> Drawn {
-    // A stream of its own: the order of visits is drawn from the seed itself.
+    // A separate stream, because the seed itself draws the order of visits.
     const STREAM: u64 = 0x70ad_d125;
     let seed = seed ^ STREAM ^ visit.wrapping_mul(0x9e37_79b9_7f4a_7c15);
     let mut random = rand_pcg::Pcg64::seed_from_u64(seed);
     Drawn { padding: random.random_range(0..PADDING_MAX), port: random.random_range(PORTS) }
 }
 
-/// The environment's padding variable, whose value has that many bytes.
+/// The variable that pads the environment; its value has that many bytes.
 pub fn padding(bytes: u32) -> Vec<(String, String)> {
     match bytes {
         0 => Vec::new(),

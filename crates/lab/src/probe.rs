@@ -1,5 +1,5 @@
-//! Owns one request made alone, to see whether a server answers and with what: the same request that a load
-//! would make, on a connection of its own.
+//! Owns one request made alone, to see whether a server answers and with what: the same request that a load would
+//! make, on a connection of its own.
 
 use std::net::SocketAddr;
 use std::sync::atomic::AtomicBool;
@@ -8,12 +8,12 @@ use load::{FetchError, Fetched};
 use record::{LoadPlan, LoadStop, Origin, ServerAddress};
 use units::Nanos;
 
-/// Where a server is, and what requests call it.
+/// Where a server is, and its name in requests.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Address {
-    /// Where.
+    /// Its address.
     pub socket: SocketAddr,
-    /// The Host field: an address, or the name by which it was found, with the port.
+    /// The Host field: an address, or the name that was resolved, with the port.
     pub host: String,
 }
 
@@ -44,8 +44,8 @@ impl Address {
     }
 }
 
-/// Where a reply to a request for `target` redirects to, and what a study has to ask for instead; `None`
-/// where it is no redirect.
+/// Where a reply redirects a request for `target`, and what a study has to ask for instead; `None` if it is no
+/// redirect.
 pub(crate) fn redirect(reply: &Fetched, target: &str) -> Option<String> {
     if !record::is_redirect(reply.status) {
         return None;
@@ -62,7 +62,7 @@ pub(crate) fn redirect(reply: &Fetched, target: &str) -> Option<String> {
     Some(format!("it redirects {target} to `{location}` ({}); {way_out}", reply.status))
 }
 
-/// The path of plain HTTP that a Location means (RFC 3986, 5.2, without `..`); `None` if it is none.
+/// The path that a Location means over plain HTTP (RFC 3986, 5.2, without `..`); `None` if there is none.
 fn leads_to(target: &str, location: &str) -> Option<String> {
     let path = match location.split_once("://") {
         Some(("http", rest)) => rest.find('/').map_or("/", |at| &rest[at..]).to_owned(),
@@ -85,7 +85,7 @@ pub(crate) fn get(address: &Address, target: &str, timeout: Nanos) -> Result<Fet
     load::fetch(&address.plan(target, 1, timeout))
 }
 
-/// As [`get`], given up soon after `interrupt`.
+/// As [`get`], but gives up soon after `interrupt`.
 ///
 /// # Errors
 /// As there, and [`FetchError::Interrupted`].
@@ -122,7 +122,7 @@ mod tests {
             ("https://a.test/", None),
             ("//a.test/x", None),
             ("../x", None),
-            // Round in a circle.
+            // A redirect to itself.
             ("/index.html", None),
         ];
         for (location, target) in cases {

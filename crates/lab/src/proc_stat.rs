@@ -16,8 +16,8 @@ pub(crate) struct Stat {
     /// cutime + cstime, in ticks: ended children that were waited for.
     pub(crate) reaped_ticks: u64,
     pub(crate) threads: u32,
-    /// When it started, in ticks since the machine did: with its number the one name of a process
-    /// that is never given to another.
+    /// When it started, in ticks since boot. Its number and this together identify a process: no other process ever
+    /// has both.
     pub(crate) started: u64,
 }
 

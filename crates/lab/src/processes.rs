@@ -1,9 +1,9 @@
-//! Owns the roll of a server's processes over a load: who came, who went, how often they were switched, what
-//! they had open.
+//! Owns the list of a server's processes during a load: which ones began and ended, how often they were switched,
+//! what they had open.
 //!
-//! Who is there is one small file of the cgroup a reading; without a cgroup it is a walk over all
-//! processes of the machine, which is made at both ends only. Context switches are
-//! a file a thread, read at both ends. The CPU time of it all is in the result.
+//! With a cgroup, a reading of the list is one small file. Without one it is a walk over all processes of the
+//! machine, made only at both ends. Context switches are one file per thread, read at both ends. The result contains
+//! the CPU time of all readings.
 //! Start reading at [`Roll::call`].
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -19,12 +19,12 @@ use crate::tree::{CpuMethod, Tree};
 /// Readings of a tree's processes.
 #[derive(Debug)]
 pub(crate) struct Roll {
-    /// Whether it is cheap enough to be done while the load runs.
+    /// Whether a reading is cheap enough to be made while the load runs.
     is_cheap: bool,
     tree: Tree,
     now: BTreeSet<u32>,
     before: BTreeMap<u32, ProcessCounters>,
-    /// Limits of open files, by process; `None`: it has none.
+    /// Limits of open files, by process; `None`: no limit.
     limits: BTreeMap<u32, Option<u32>>,
     used: ProcessesUse,
 }
@@ -54,7 +54,7 @@ impl Roll {
         roll
     }
 
-    /// CPU time that looking took so far.
+    /// CPU time that the readings took so far.
     pub(crate) fn cost(&self) -> Nanos {
         self.used.cost
     }
@@ -68,14 +68,14 @@ impl Roll {
         self.used.cost += clock::thread_cpu() - begun;
     }
 
-    /// The last one, and the sums.
+    /// Makes the last reading and returns the sums.
     pub(crate) fn finish(mut self) -> ProcessesUse {
         let begun = clock::thread_cpu();
         self.compare();
         for &pid in &self.now {
             let (after, before) =
                 (counted(pid), self.before.get(&pid).copied().unwrap_or_default());
-            // A thread that ended took its count along.
+            // The count of a thread that ended is lost.
             let used = &mut self.used;
             used.switches_voluntary += after.voluntary.saturating_sub(before.voluntary);
             used.switches_forced += after.forced.saturating_sub(before.forced);
@@ -93,7 +93,7 @@ impl Roll {
         for &pid in &now {
             let limit = *self.limits.entry(pid).or_insert_with(|| files_max(pid));
             let here = limit.map(|limit| Descriptors { open: files(pid), limit });
-            // One that opened its files before it lowered its limit (a sandbox) needs no more.
+            // A process that opened its files before it lowered its limit (a sandbox) needs no more.
             let here = here.filter(|here| (1..=here.limit).contains(&here.open));
             let nearest = self.used.descriptors.into_iter().chain(here);
             self.used.descriptors = nearest.min_by_key(|one| one.left());
@@ -120,15 +120,15 @@ fn counted(pid: u32) -> ProcessCounters {
     counted
 }
 
-/// How many files a process may open; `None` where that is not limited, or it is gone.
+/// How many files a process may open; `None` if that is not limited, or if the process has ended.
 fn files_max(pid: u32) -> Option<u32> {
     let limits = fs::read_to_string(format!("/proc/{pid}/limits")).ok()?;
     let line = limits.lines().find_map(|line| line.strip_prefix("Max open files"))?;
     line.split_whitespace().next()?.parse().ok()
 }
 
-/// Descriptors that a process has open. Since Linux 6.2 the size of the folder is their number;
-/// before that they are counted.
+/// Number of descriptors that a process has open. Since Linux 6.2 it is the size of the folder; before that the
+/// entries are counted.
 fn files(pid: u32) -> u32 {
     let dir = format!("/proc/{pid}/fd");
     match fs::metadata(&dir).map(|dir| dir.len()) {

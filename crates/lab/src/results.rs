@@ -8,30 +8,30 @@ use std::path::{Path, PathBuf};
 
 use crate::error::LabError;
 
-/// Maximum of results of one study on one day: more means that something runs in a loop.
+/// Most results of one study on one day: more means that something runs in a loop.
 const SAME_DAY_MAX: u32 = 10_000;
 
-/// A folder that files can be written into. Made before the first visit, so that a missing
-/// permission is known before an hour is spent; removed again if nothing was written into it.
+/// A folder for files of results. It is made before the first visit, so that a missing permission is known before an
+/// hour is spent. It is removed again if nothing was written into it.
 #[derive(Debug)]
 pub struct ResultsFolder {
     path: PathBuf,
-    /// Whether this run made it; what was there before stays.
+    /// Whether this run made it; a folder that was there before stays.
     made: bool,
-    /// The folder that it lies in, where this run made that too.
+    /// Its parent folder, if this run made that too.
     parent: Option<PathBuf>,
-    /// Held as long as we write: of two runs in one folder, as `--resume` twice at once would be, one
-    /// would take the other's files. `None` on a file system that knows no locks.
+    /// Held while we write. Of two runs in one folder, such as `--resume` twice at once, one would replace the
+    /// other's files. `None` on a file system without locks.
     _lock: Option<File>,
 }
 
 impl ResultsFolder {
-    /// The folder that the user named for a new run; made with its parents where it is missing.
+    /// The folder that the user named for a new run; it is made, with its parents, if it is missing.
     ///
     /// # Errors
-    /// [`LabError::Taken`]: it has files of another run, or files of such names. As [`Self::named`].
+    /// [`LabError::Taken`]: it has files of another run, or files with the same names. Others as in [`Self::named`].
     pub fn fresh(path: &Path) -> Result<Self, LabError> {
-        // Under its lock: of two runs that begin at once one has no results yet.
+        // Checked under its lock: of two runs that begin at once, one has no results yet.
         let folder = Self::named(path)?;
         let entries = fs::read_dir(path).map_err(failed(path))?.flatten();
         let mut names: Vec<_> = entries.map(|entry| entry.file_name()).collect();
@@ -46,8 +46,8 @@ impl ResultsFolder {
         }
     }
 
-    /// The folder of a run that is gone on with; made with its parents where it is missing. Files of
-    /// the run in it are replaced.
+    /// The folder of a resumed run; it is made, with its parents, if it is missing. Files of the run in it are
+    /// replaced.
     ///
     /// # Errors
     /// [`LabError::Write`]: it cannot be made, nothing can be written into it, or another run writes
@@ -61,7 +61,7 @@ impl ResultsFolder {
         Ok(folder)
     }
 
-    /// `parent/DATE-STUDY`, or with -2, -3 … where that is taken.
+    /// `parent/DATE-STUDY`, or with -2, -3 … if that is taken.
     ///
     /// # Errors
     /// [`LabError::Write`]: it cannot be made.
@@ -90,8 +90,8 @@ impl ResultsFolder {
         &self.path
     }
 
-    /// Writes a file whole: beside, then synced, then renamed over `name`. On an error the old file
-    /// is untouched and nothing else is left.
+    /// Writes a whole file: under another name, then synced, then renamed to `name`. On an error the old file is
+    /// untouched and nothing else is left.
     ///
     /// # Errors
     /// [`LabError::Write`]: no space, no permission.
@@ -101,10 +101,10 @@ impl ResultsFolder {
         Ok(path)
     }
 
-    /// As [`Self::write`], of a file that is not there yet.
+    /// As [`Self::write`], for a file that must not exist yet.
     ///
     /// # Errors
-    /// [`LabError::Taken`]: it is.
+    /// [`LabError::Taken`]: it exists.
     pub fn create(&self, name: &str, bytes: &[u8]) -> Result<PathBuf, LabError> {
         if self.path.join(name).exists() {
             return Err(LabError::Taken { path: self.path.clone(), file: name.into() });
@@ -114,7 +114,7 @@ impl ResultsFolder {
 
     /// Removes a file that is no longer needed, if it is there.
     pub fn remove(&self, name: &str) {
-        // One that stays does no harm.
+        // A file that stays does no harm.
         let _ = fs::remove_file(self.path.join(name));
     }
 
@@ -123,13 +123,13 @@ impl ResultsFolder {
         file.write_all(bytes)?;
         file.as_file().sync_all()?;
         file.persist(path)?;
-        // The rename itself is on disk only once the folder is.
+        // The rename is on disk only after the folder is synced.
         File::open(&self.path)?.sync_all()
     }
 
-    /// An unnamed-to-be file in the folder, removed when dropped.
+    /// A temporary file in the folder that is still to be renamed; removed when dropped.
     fn beside(&self) -> io::Result<tempfile::NamedTempFile> {
-        // Reports are there to be read by others; the umask takes away what it must.
+        // Other users should be able to read reports; the umask removes what it must.
         let readable = fs::Permissions::from_mode(0o666);
         tempfile::Builder::new().prefix(".joust-").permissions(readable).tempfile_in(&self.path)
     }
@@ -138,7 +138,7 @@ impl ResultsFolder {
 impl Drop for ResultsFolder {
     fn drop(&mut self) {
         if self.made {
-            // Succeeds only on an empty folder, which is what is meant.
+            // Succeeds only on an empty folder, as intended.
             let removed = fs::remove_dir(&self.path);
             if let (Ok(()), Some(parent)) = (removed, &self.parent) {
                 let _ = fs::remove_dir(parent);
@@ -147,7 +147,7 @@ impl Drop for ResultsFolder {
     }
 }
 
-/// Locks a folder until the file is dropped, however that comes about.
+/// Locks a folder until the file is dropped, for whatever reason.
 fn lock(path: &Path) -> io::Result<Option<File>> {
     let folder = File::open(path)?;
     match folder.try_lock() {

@@ -21,16 +21,16 @@ use crate::study;
 use crate::trial;
 use crate::verdict::verdicts;
 
-/// What a run needs to be told beside its plan.
+/// What a run needs in addition to its plan.
 #[derive(Debug, Default, Clone)]
 pub struct RunOptions {
     /// Our own program, for contenders whose server is `joust`.
     pub joust_binary: PathBuf,
     /// Version of joust, for the record.
     pub joust_version: String,
-    /// Folder in which visits are kept while the run goes on; `None`: nowhere.
+    /// Folder in which visits are kept while the run goes on; `None`: they are not kept.
     pub journal: Option<PathBuf>,
-    /// The run that this one goes on with; its plan is the one that is given.
+    /// The run that this one continues; its plan must be the given one.
     pub earlier: Option<Earlier>,
 }
 
@@ -61,7 +61,7 @@ pub fn outcome(run: &RunRecord) -> Outcome {
     }
 }
 
-/// Lets each server that has settings handed on to it check them, before anything is started.
+/// Lets each server check the settings that are passed on to it, before anything is started.
 ///
 /// # Errors
 /// [`LabError::Refused`] with the server's words.
@@ -69,7 +69,7 @@ pub fn check_settings(plan: &Plan, joust_binary: &Path) -> Result<(), LabError> 
     let search = Search::new(joust_binary);
     for contender in &plan.contenders {
         let adapter = adapters::named(&contender.server)?;
-        // One that is not installed is left out, and said so.
+        // A server that is not installed is left out, with a message.
         let Ok(found) = adapter.installed(&search) else { continue };
         if let Some(mut said) = adapter.refusal(&found, &contender.settings) {
             if let Some(key) = study::workload_key_near(&contender.settings, &said) {
@@ -82,11 +82,11 @@ pub fn check_settings(plan: &Plan, joust_binary: &Path) -> Result<(), LabError> 
     Ok(())
 }
 
-/// What of a plan can be run on this machine, `None` where that is too little to compare, and what would
-/// be left out.
+/// The part of a plan that can run on this machine (`None` if that is too little to compare), and what would be left
+/// out.
 ///
 /// # Errors
-/// The plan names a server or a load tool that there is not.
+/// The plan names an unknown server or load tool.
 pub fn here(plan: &Plan, joust_binary: &Path) -> Result<(Option<Plan>, Vec<Skipped>), LabError> {
     match present(plan.clone(), &Search::new(joust_binary)) {
         Ok(present) => Ok((Some(present.plan), present.skipped)),
@@ -95,9 +95,9 @@ pub fn here(plan: &Plan, joust_binary: &Path) -> Result<(Option<Plan>, Vec<Skipp
     }
 }
 
-/// Carries out an experiment on this machine. Contenders whose servers are not installed are left
-/// out and listed. When it returns no server is left, whatever it returns; `interrupt` ends it in
-/// order, and what was measured until then is in the record.
+/// Carries out an experiment on this machine. Contenders whose servers are not installed are left out and listed.
+/// Whatever it returns, no server is left running. `interrupt` ends it in order; the record contains what was
+/// measured until then.
 ///
 /// # Errors
 /// [`LabError::TooFew`] and [`LabError::NoneAnswers`]: nothing to compare; else the harness failed
@@ -139,7 +139,7 @@ pub fn run(
     };
     let folder = options.journal.as_deref();
     let keeping = folder.map(|folder| Keeping::begin(folder, &journal)).transpose()?;
-    // What came before the first server counts too: looking for programs takes a second where one is a JVM's.
+    // The time before the first server counts too: looking for programs takes a second if one is a JVM's.
     let elapsed = before.elapsed + (sys::clock::monotonic() - begun);
     let going_on = GoingOn { elapsed, keeping, tools, ground };
     let mut machine = Machine::new(&plan, &installed, interrupt, going_on)?;
@@ -183,8 +183,8 @@ pub fn conclude(record: &mut RunRecord) {
     record.analysis = analyse(&record.plan, &record.visits, &record.findings, &record.verdicts);
 }
 
-/// Refuses to resume without a contender or a load tool that took part before: visits name contenders
-/// and cells by their index in the plan.
+/// Refuses to resume if a contender or a load tool of the earlier part is missing: visits name contenders and cells
+/// by their index in the plan.
 fn check_installed(present: &Plan, planned: &Plan) -> Result<(), LabError> {
     if present.cells.len() != planned.cells.len() {
         let reason =
@@ -202,7 +202,7 @@ fn check_installed(present: &Plan, planned: &Plan) -> Result<(), LabError> {
     })
 }
 
-/// What of a plan can be run.
+/// The part of a plan that can be run.
 struct Present {
     plan: Plan,
     tools: Tools,
@@ -210,8 +210,8 @@ struct Present {
     skipped: Vec<Skipped>,
 }
 
-/// Leaves out what is not installed. Servers are looked for where no load tool is left too, so that all
-/// that is missing is named at once.
+/// Leaves out what is not installed. Servers are looked for even if no load tool is left, so that everything that is
+/// missing is reported at once.
 fn present(plan: Plan, search: &Search) -> Result<Present, LabError> {
     let (plan, tools, without_tool) = with_tools(plan, search)?;
     let nobody_asks = plan.cells.is_empty();

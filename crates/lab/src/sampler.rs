@@ -1,7 +1,7 @@
-//! Owns the reading of the machine's counters while a server is loaded: 5 times a second, by a thread
-//! on the generator's CPUs, from files that stay open; parsed only when the load is over.
-//! The result has the cost of the readings. What a counter means is the doctor's business.
-//! Start reading at [`Sampler::start`]; [`Sampler::around`] is for a load that is no part of a run.
+//! Owns the reading of the machine's counters while a server is loaded: 5 times a second, by a thread on the
+//! generator's CPUs, from files that stay open; parsed only when the load is over. The result includes the cost of
+//! the readings. Must not know what a counter means: the doctor does.
+//! Start reading at [`Sampler::start`]; [`Sampler::around`] is for a load that is not part of a run.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
@@ -24,8 +24,8 @@ use crate::tree::Tree;
 
 /// Time between two readings.
 const STEP: Nanos = Nanos::from_millis(200);
-/// Maximum of readings: in loads longer than two minutes they are further apart, so that the texts kept until
-/// parsing are bounded. Where nobody knows how long a load takes, every other one is dropped at the bound.
+/// Most readings. In loads longer than two minutes they are further apart, so that the texts kept for parsing are
+/// bounded. If the length of a load is unknown, every other reading is dropped at the bound.
 const READINGS_MAX: u64 = 600;
 
 /// The network of the thread that reads.
@@ -36,7 +36,7 @@ const OWN_NETWORK: &str = "/proc/thread-self/net";
 pub struct Watched<'a> {
     /// The network of client and server.
     pub net: &'a Net,
-    /// The server's processes; `None` where it runs elsewhere.
+    /// The server's processes; `None` if it runs elsewhere.
     pub tree: Option<&'a Tree>,
     /// How long the load is planned to take.
     pub length: Nanos,
@@ -44,7 +44,7 @@ pub struct Watched<'a> {
     pub cpus: &'a [u32],
 }
 
-/// A thread that reads.
+/// A thread that reads the counters.
 #[derive(Debug)]
 pub struct Sampler {
     end_now: Sender<()>,
@@ -52,14 +52,14 @@ pub struct Sampler {
 }
 
 impl Sampler {
-    /// Makes the first reading and goes on from a thread of its own.
+    /// Makes the first reading, and continues on its own thread.
     ///
     /// # Errors
     /// No thread left.
     pub fn start(watched: &Watched) -> io::Result<Self> {
         let (net, tree) = (watched.net.clone(), watched.tree.cloned());
         Self::spawn(watched.cpus, watched.length, move || {
-            // If that fails, the client's counters are those of the machine, under the same name.
+            // If that fails, the client's counters are those of the machine, under the same names.
             let is_apart = net.client().is_some_and(|client| client.enter().is_ok());
             let networks = match tree.as_ref().filter(|_| is_apart) {
                 Some(tree) => {
@@ -72,8 +72,8 @@ impl Sampler {
         })
     }
 
-    /// The same around a load that is no part of a run, in the network of the calling process: it is that of
-    /// client and server, or, where the load goes to another machine, of the client alone.
+    /// The same around a load that is not part of a run, in the network of the calling process. That is the network
+    /// of client and server, or of the client alone if the load goes to another machine.
     ///
     /// # Errors
     /// No thread left.
@@ -102,7 +102,7 @@ impl Sampler {
             let mut readings = open();
             readings.read();
             readings.begin();
-            // The receiver waits until it has come.
+            // The receiver waits for this.
             let _ = ready.send(());
             while wait(step, &ended) {
                 readings.read();
@@ -120,36 +120,36 @@ impl Sampler {
         Ok(Self { end_now, thread })
     }
 
-    /// Makes the last reading and returns all; nothing if the thread panicked, which is a
-    /// fault of ours but not of the visit.
+    /// Makes the last reading and returns all of them; nothing if the thread panicked, which is our fault and not the
+    /// visit's.
     pub fn finish(self) -> (MachineSeries, Option<ProcessesUse>) {
         let _ = self.end_now.send(());
         self.thread.join().unwrap_or_default()
     }
 }
 
-/// False when the end was asked for.
+/// False if the end was requested.
 fn wait(step: Nanos, ended: &Receiver<()>) -> bool {
     matches!(ended.recv_timeout(Duration::from(step)), Err(RecvTimeoutError::Timeout))
 }
 
-/// More than all files of counters but that of a machine with hundreds of CPUs.
+/// More than any file of counters has, except on a machine with hundreds of CPUs.
 const BUFFER_BYTES: usize = 32_768;
 
 #[derive(Debug)]
 struct CounterFile {
-    /// What the names of its counters begin with.
+    /// Prefix of the names of its counters.
     name: String,
     source: &'static CounterSource,
     file: File,
-    /// Lines that are wanted of a list, head included, once that is known.
+    /// Number of wanted lines of a list, head included, once that is known.
     front_lines: Option<usize>,
-    /// One a reading; what could not be read is empty.
+    /// One per reading; empty if it could not be read.
     texts: Vec<Vec<u8>>,
 }
 
 impl CounterFile {
-    /// Its text. As little work for the kernel as can be: this happens while something is measured.
+    /// Its text, with as little work for the kernel as possible: this happens during a measurement.
     fn read(&mut self, buffer: &mut Vec<u8>) -> io::Result<Vec<u8>> {
         self.file.rewind()?;
         match self.source.front {
@@ -172,8 +172,8 @@ impl CounterFile {
         Ok(text)
     }
 
-    /// The first time up to a line that is not wanted; later as many lines as were wanted then, because the kernel
-    /// may look for long for the line behind those.
+    /// The first time, reads up to a line that is not wanted. Later, reads only as many lines as were wanted then,
+    /// because the kernel may search long for the line after those.
     fn read_front(&mut self, front: Front, buffer: &mut Vec<u8>) -> io::Result<Vec<u8>> {
         buffer.resize(front.line_bytes, 0);
         let mut text = Vec::new();
@@ -199,13 +199,13 @@ struct CounterReadings {
     sources: Vec<CounterFile>,
     at: Vec<Nanos>,
     roll: Option<Roll>,
-    /// CPU time of the thread before the load began, less what the roll had cost until then.
+    /// CPU time of the thread before the load began, minus what the roll had cost until then.
     cpu_before: Nanos,
     began: Nanos,
 }
 
 impl CounterReadings {
-    /// Of these networks: whose each is, and where its files lie.
+    /// For these networks: whose each one is, and where its files lie.
     fn open(tree: Option<Tree>, networks: &[(&str, String)]) -> Self {
         let cpu_before = clock::thread_cpu();
         let mut wanted: Vec<(String, PathBuf, &'static CounterSource)> = Vec::new();
@@ -233,7 +233,7 @@ impl CounterReadings {
         Self { buffer, sources, at, roll, cpu_before, began }
     }
 
-    /// From here on readings cost the load.
+    /// From here on readings cost CPU time during the load.
     fn begin(&mut self) {
         let looked = self.roll.as_ref().map_or(Nanos::ZERO, Roll::cost);
         self.cpu_before = clock::thread_cpu().saturating_sub(looked);
@@ -242,7 +242,7 @@ impl CounterReadings {
     fn read(&mut self) {
         self.at.push(clock::monotonic() - self.began);
         for source in &mut self.sources {
-            // What cannot be read is empty.
+            // A file that cannot be read gives an empty text.
             let text = source.read(&mut self.buffer).unwrap_or_default();
             source.texts.push(text);
         }
@@ -274,8 +274,7 @@ impl CounterReadings {
     }
 }
 
-/// Whether a server of the load, or the proxy before it, runs on another machine: at an address that cannot be
-/// bound here.
+/// Whether a server of the load, or the proxy before it, runs on another machine: its address cannot be bound here.
 fn goes_elsewhere(plan: &LoadPlan) -> bool {
     let is_elsewhere = |address: std::net::IpAddr| {
         !address.is_loopback() && UdpSocket::bind((address, 0)).is_err()
@@ -352,7 +351,7 @@ mod tests {
     fn around_a_load_the_network_is_of_both_sides_or_of_the_client_alone() {
         use record::NetworkSide::{Client, Server};
         let here = LoadPlan::get(([127, 0, 0, 1], 80).into(), "/");
-        // Of a block for documentation (RFC 5737): no machine has it.
+        // An address from a block for documentation (RFC 5737): no machine has it.
         let elsewhere = LoadPlan::get(([192, 0, 2, 1], 80).into(), "/");
         for (plan, server_is_known) in [(here, true), (elsewhere, false)] {
             let sampler = Sampler::around(&plan).unwrap();
@@ -388,7 +387,7 @@ mod tests {
         };
         assert!(!states(&text).is_empty(), "our own listener");
         assert!(states(&text).iter().all(|state| state == "0A"), "{text}");
-        // Later readings end there, whatever connections there are by then.
+        // Later readings end there, however many connections exist by then.
         assert!(!states(&read()).is_empty());
         let mut counters = Counters::new();
         (source.parse)("both", &text, &mut counters);
@@ -435,7 +434,7 @@ mod tests {
             assert_eq!((asked, taken), (3, 3));
             assert_eq!(change(record::NetworkSide::Server, "Tcp.ActiveOpens"), 0);
         } else {
-            // Others on this machine connect, too.
+            // Other processes on this machine connect, too.
             assert!(asked >= 3 && taken >= 3);
         }
         assert!(series.at.len() >= 2 && series.cost > Nanos::ZERO, "{series:?}");

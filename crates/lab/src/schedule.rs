@@ -14,7 +14,7 @@ pub struct Schedule {
 }
 
 impl Schedule {
-    /// For those cells, each with its contenders.
+    /// A schedule for those cells, each with its contenders.
     pub fn new(seed: u64, cells: Vec<Vec<usize>>) -> Self {
         let is_set =
             |cell: &Vec<usize>| cell.iter().enumerate().all(|(at, one)| !cell[..at].contains(one));
@@ -25,11 +25,10 @@ impl Schedule {
         Self { random: Pcg64::seed_from_u64(seed), cells }
     }
 
-    /// The order of the next block: all cells, uniformly permuted, each with its contenders, uniformly
-    /// permuted. Contenders are compared within a cell, so those of one cell are visited one after the
-    /// other: the machine has the least time to change between them. A contender that has been dropped
-    /// or a cell that is done is left out by the caller, after the shuffle: a failure must not change
-    /// the order of the others.
+    /// The order of the next block: all cells, uniformly permuted, each with its contenders, uniformly permuted.
+    /// Contenders are compared within a cell, so those of one cell are visited one after the other: the machine has
+    /// the least time to change between them. The caller leaves out dropped contenders and finished cells after the
+    /// shuffle, so that a failure does not change the order of the others.
     pub fn next_block(&mut self) -> Vec<(usize, Vec<usize>)> {
         let mut order: Vec<(usize, Vec<usize>)> = self.cells.iter().cloned().enumerate().collect();
         order.shuffle(&mut self.random);

@@ -18,8 +18,8 @@ use crate::left::{self, EndedRemains};
 pub struct Scratch {
     dir: TempDir,
     ended: EndedRemains,
-    // Locked as long as we live, so that `sweep` of another process leaves the folder alone. The
-    // kernel releases it however we end.
+    // Locked as long as we live, so that another process's `sweep` leaves the folder alone. The kernel releases the
+    // lock however we end.
     _lock: File,
 }
 
@@ -39,7 +39,7 @@ impl Scratch {
 const SCRATCH_ROOT: &str = "/tmp";
 /// The beginning of their names.
 const SCRATCH_PREFIX: &str = "joust-scratch-";
-/// A file in each, locked by the process that it belongs to.
+/// A file in each of them, locked by the process that owns the folder.
 const SCRATCH_LOCK: &str = "lock";
 
 /// A new folder below /tmp that a server's own account can enter, unlike a usual temporary
@@ -55,16 +55,15 @@ pub fn scratch() -> io::Result<Scratch> {
         .prefix(SCRATCH_PREFIX)
         .permissions(open)
         .tempdir_in(SCRATCH_ROOT)?;
-    // Locked before it gets its name: otherwise the sweep of another joust could take the folder for
-    // one that was left behind.
+    // Locked before it gets its name: otherwise the sweep of another joust could mistake it for a leftover.
     let unnamed = tempfile::NamedTempFile::new_in(dir.path())?;
     unnamed.as_file().try_lock()?;
     let lock = unnamed.persist(dir.path().join(SCRATCH_LOCK))?;
     Ok(Scratch { dir, ended, _lock: lock })
 }
 
-/// Ends the servers and removes the scratch folders of a joust that is gone: its lock is
-/// free. A folder that is being made has no lock file yet and is left alone, unless it is old.
+/// Ends the servers and removes the scratch folders of ended jousts, whose locks are free. A folder that is being
+/// made has no lock file yet; it is left alone unless it is old.
 fn sweep() -> EndedRemains {
     use std::os::unix::fs::MetadataExt as _;
     let me = rustix::process::geteuid().as_raw();
@@ -80,10 +79,10 @@ fn sweep() -> EndedRemains {
             if lock.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::NotFound)
                 && is_old(&path)
             {
-                // Nothing was started in it: that comes after the lock.
+                // Nothing was started in it: a start comes after the lock.
                 let _ = fs::remove_dir_all(&path);
             }
-            // Locked until the folder is gone: of two runs that begin at once one removes it.
+            // Locked until the folder is gone: of two runs that begin at once, only one removes it.
             if let Ok(lock) = lock
                 && lock.try_lock().is_ok()
             {
@@ -105,9 +104,8 @@ fn is_old(path: &Path) -> bool {
     changed.is_ok_and(|changed| changed.elapsed().is_ok_and(|since| since > OLD))
 }
 
-/// Makes a site in `dir`: an `index.html` of exactly as many bytes as the first size says, and a
-/// `page-SIZE.html` for each other one ([`record::Plan::target`]), the same on every machine. Returns the
-/// document root.
+/// Makes a site in `dir`: an `index.html` of exactly the first size, and a `page-SIZE.html` for each other size
+/// ([`record::Plan::target`]), the same on every machine. Returns the document root.
 ///
 /// # Errors
 /// `dir` is full or may not be written to.
@@ -115,7 +113,7 @@ pub fn site(dir: &Path, pages: &[Bytes]) -> io::Result<PathBuf> {
     let wanted = pages.iter().fold(0_u64, |sum, page| sum.saturating_add(page.0));
     let there = rustix::fs::statvfs(dir)?;
     if wanted > there.f_bavail.saturating_mul(there.f_frsize) {
-        // Checked before the disk is full for every program.
+        // Checked first, before the disk is full for every program.
         return Err(io::ErrorKind::StorageFull.into());
     }
     let root = dir.join("site");
@@ -131,8 +129,8 @@ pub fn site(dir: &Path, pages: &[Bytes]) -> io::Result<PathBuf> {
     Ok(root)
 }
 
-/// Puts a CGI program into a site: it sleeps, and answers with a line ([`slept`]). Returns its path in
-/// URLs, as [`record::Plan::target`] has it.
+/// Puts a CGI program into a site: it sleeps and then answers with a line ([`slept`]). Returns its path in URLs, as
+/// in [`record::Plan::target`].
 ///
 /// # Errors
 /// The site is full or may not be written to.
@@ -152,13 +150,13 @@ pub fn sleeper(docroot: &Path, sleep: Nanos) -> io::Result<String> {
     Ok(format!("/cgi-bin/sleep-{sleep}"))
 }
 
-/// The answer of a program that slept this long. A server that does not run it sends its source.
+/// The answer of a program that slept this long. A server that does not run the program sends its source instead.
 pub fn slept(sleep: Nanos) -> String {
     format!("slept {} s\n", sleep.as_secs_f64())
 }
 
-/// HTML if there is room for it; a repeated line, so that it compresses like text. Written in
-/// pieces: a page may be larger than the memory.
+/// HTML if there is room for it; a repeated line, so that it compresses like text. Written in pieces, because a page
+/// may be larger than the memory.
 fn write_page(path: &Path, size: Bytes) -> io::Result<()> {
     const HEAD: &[u8] = b"<!doctype html><title>joust</title>\n";
     const LINE: &[u8] = b"<p>The quick brown fox jumps over the lazy dog, 0123456789.</p>\n";
@@ -267,7 +265,7 @@ mod tests {
         let left = scratch().unwrap();
         let abandoned = left.path().to_owned();
         fs::create_dir(abandoned.join("nginx-x")).unwrap();
-        // As a killed process leaves it: the folder stays, the lock does not.
+        // The state that a killed process leaves: the folder stays, the lock does not.
         drop(left._lock);
         let _ = left.dir.keep();
         assert!(abandoned.exists());

@@ -1,13 +1,12 @@
-//! Owns a real server from its start to its end: folder, port, processes, readiness, and the
-//! certainty that nothing of it is left. Must not know what one server has that another has not
-//! (that is `adapters`) nor what it is loaded with.
+//! Owns a real server from its start to its end: folder, port, processes, readiness, and the certainty that nothing
+//! of it is left. Must not know how servers differ from each other (that is `adapters`), nor what loads them.
 //! Start reading at [`Running::start`] and [`Running::stop`].
 //!
-//! A server that runs elsewhere is neither started nor ended: it is asked and loaded like any other,
-//! and has no processes ([`Running::tree`] is `None`).
+//! A server that runs elsewhere is neither started nor ended. It is asked and loaded like any other, but has no
+//! processes ([`Running::tree`] is `None`).
 //!
-//! What was started is ended whatever happens: [`Running`] ends it when it is dropped, also by a
-//! panic, and the guardian of [`sys::child`] ends it when this process was killed.
+//! Whatever was started is ended in every case: [`Running`] ends it when it is dropped, also after a panic, and the
+//! guardian of [`sys::child`] ends it if this process is killed.
 
 mod error;
 mod processes;
@@ -39,32 +38,31 @@ use processes::Processes;
 pub use processes::running;
 pub(crate) use processes::{hold, let_go};
 
-/// How often a start is tried again on another port, if another program took the free one.
+/// How often a start is retried on another port, if another program took the free one.
 const PORTS_TRIED_MAX: u32 = 5;
 /// Time between two looks at readiness.
 const LOOK: Duration = Duration::from_millis(1);
 /// Shortest look at readiness, also at the end of the timeout.
 const READY_LOOK_MIN: Nanos = Nanos::from_millis(10);
-/// Longest look where it cannot be seen who listens: it may be another program, while
-/// the server has ended.
+/// Longest look if it cannot be seen who listens: it may be another program, while the server has ended.
 const UNSEEN_LOOK_MAX: Nanos = Nanos::from_secs(5);
-/// Longest time that a starting server may answer with a status other than 200. It may answer 503 (not ready yet),
-/// and any status on the path that says when it is ready, for longer.
+/// Longest time that a starting server may answer with a status other than 200. It may answer 503 (not ready yet) for
+/// longer, and any status on the path that says when it is ready.
 const WRONG_STATUS_MAX: Nanos = Nanos::from_secs(1);
 /// Lines and bytes of a log that are shown.
 const LOG_TAIL_LINES: usize = 12;
 const LOG_TAIL_BYTES: u64 = 8 << 10;
 /// The page that every site has.
 const PAGE: &str = "/index.html";
-/// The version of a server that does not say what it is.
+/// The version shown for a server whose replies do not name one.
 const UNNAMED: &str = "(its replies do not name it)";
 /// Where standard output and error of a server go.
 const OUTPUT: &str = "output.log";
-/// Where an access log goes, if the settings want one: all adapters name it so, but for Tomcat, which
-/// keeps it with its other logs.
+/// Where an access log goes, if the settings ask for one. All adapters use the first name, except Tomcat, which keeps
+/// it with its other logs.
 const ACCESS_LOGS: [&str; 2] = ["access.log", "logs/access.log"];
 
-/// A start: which server, on what.
+/// A start: which server, and with what.
 #[derive(Debug, Clone, Copy)]
 pub struct Start<'a> {
     /// Its adapter.
@@ -81,36 +79,36 @@ pub struct Start<'a> {
     pub connections: u32,
     /// A folder, in which the server's own folder is made: see [`scratch`].
     pub scratch: &'a Path,
-    /// What is asked for to see whether it answers ("/index.html").
+    /// The target of the readiness check ("/index.html").
     pub target: &'a str,
-    /// How long it may take to answer.
+    /// How long it may take for its first answer.
     pub timeout: Nanos,
-    /// Set: it is not waited for any longer.
+    /// If set, the start is given up.
     pub interrupt: &'a AtomicBool,
 }
 
 /// The `interrupt` of a start that nobody interrupts.
 pub static UNINTERRUPTED: AtomicBool = AtomicBool::new(false);
 
-/// What surrounds a start, beside what is run.
+/// The conditions of a start, apart from the server itself.
 #[derive(Debug, Clone)]
 pub struct Conditions {
-    /// What server and load meet over.
+    /// The network between server and load.
     pub net: Net,
-    /// Bytes that its environment is longer by: see [`crate::prepare::padding`].
+    /// Bytes that pad its environment: see [`crate::prepare::padding`].
     pub padding: u32,
-    /// The port that it shall have, where it is free; `None`: any.
+    /// The port that it gets if it is free; `None`: any.
     pub port: Option<u16>,
 }
 
 impl Conditions {
-    /// That network and nothing else.
+    /// That network, without padding and on any port.
     pub fn over(net: Net) -> Self {
         Self { net, padding: 0, port: None }
     }
 }
 
-/// A server that answers. Dropped, it is ended and its folder removed.
+/// A server that answers. It is ended, and its folder removed, on drop.
 #[derive(Debug)]
 pub struct Running {
     adapter: &'static Adapter,
@@ -118,11 +116,11 @@ pub struct Running {
     rendered: Rendered,
     address: Address,
     ready_after: Nanos,
-    /// Looks at its readiness that it answered, each a line of its access log.
+    /// Looks at its readiness that it answered; each is one line of its access log.
     looks_answered: u64,
-    // None where it runs elsewhere: nothing of it was started here.
+    // None if it runs elsewhere: nothing of it was started here.
     processes: Option<Processes>,
-    // After the processes, so that both are removed after they have ended.
+    // After the processes in drop order: network and folder are removed once the processes have ended.
     net: Net,
     dir: TempDir,
 }
@@ -130,14 +128,13 @@ pub struct Running {
 /// How a server ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Stopped {
-    /// From asking to the last process gone.
+    /// From the request to end until its last process is gone.
     pub took: Nanos,
-    /// Whether it had to be killed, or left processes behind that had to be.
+    /// Whether it, or a process that it left behind, had to be killed.
     pub forced: bool,
     /// The signal that asked it to end.
     pub signal: Signal,
-    /// Lines of its access log but for those of our looks at its readiness, once all of it was written;
-    /// `None` where it keeps none.
+    /// Lines of its access log, once it is complete, without those of our readiness looks; `None` if it keeps no log.
     pub logged: Option<u64>,
 }
 
@@ -153,8 +150,8 @@ impl Running {
     /// Starts a server on a free port of the network and waits until it answers `target` with 200.
     ///
     /// # Errors
-    /// Bad settings; files; the program; it ended early or did not answer in time. Nothing is left
-    /// behind in any of these cases.
+    /// Bad settings, a file that cannot be written, a program that does not start, ends early or does not answer in
+    /// time. Nothing is left behind in any of these cases.
     pub fn start_under(start: &Start, conditions: &Conditions) -> Result<Self, ServerError> {
         let server = start.adapter.name;
         let account = root_account();
@@ -242,9 +239,9 @@ impl Running {
             let now = clock::monotonic();
             let left = (begun + start.timeout).saturating_sub(now);
             let last = match self.listener() {
-                // There is nobody to ask, or the wrong one: another program took the port between our
-                // look and the server's bind. The server ends soon then, and the start is tried
-                // again; that other program might hold a request until there is no time left.
+                // No request is made: nobody listens yet, or another program took the port between our look and the
+                // server's bind. In that case the server soon ends, and the start is retried. A request to the other
+                // program might hang until no time is left.
                 Some(Listener::Nobody) => format!("nobody listens on {}", self.addr()),
                 Some(Listener::Another) => {
                     format!("another program listens on {}", self.addr())
@@ -265,7 +262,7 @@ impl Running {
             let wrong_for = wrong_since.map_or(Nanos::ZERO, |since| now.saturating_sub(since));
             if left == Nanos::ZERO || wrong_for > WRONG_STATUS_MAX {
                 let (waited, log_tail) = (now.saturating_sub(begun), self.log_tail());
-                // A last look is so short that what it says is no reason.
+                // A last look is so short that its result is no reason.
                 let last = before.filter(|_| left == Nanos::ZERO).unwrap_or(last);
                 return Err(ServerError::NotReady { server, waited, last, log_tail });
             }
@@ -274,7 +271,7 @@ impl Running {
         }
     }
 
-    /// Asks it once whether it is ready.
+    /// Checks once whether it is ready.
     fn is_ready(&mut self, target: &str, patience: Nanos, interrupt: &AtomicBool) -> Readiness {
         let asked = probe::get_until(&self.address, target, patience, interrupt);
         self.looks_answered += u64::from(asked.is_ok());
@@ -292,7 +289,7 @@ impl Running {
         }
     }
 
-    /// Why it will never answer, where the process that was started has ended.
+    /// Why it will never answer, if the process that was started has ended.
     fn ended_early(&mut self) -> Option<ServerError> {
         let server = self.adapter.name;
         let processes = self.processes.as_mut()?;
@@ -314,18 +311,18 @@ impl Running {
         self.address.socket
     }
 
-    /// Where it is asked, and under which name.
+    /// Its address, and its name in requests.
     pub fn address(&self) -> &Address {
         &self.address
     }
 
-    /// What it is reached over.
+    /// The network that it is reached over.
     pub fn net(&self) -> &Net {
         &self.net
     }
 
-    /// What to ask of it where the study asks for `target`: the same, but of a server elsewhere whose
-    /// URL names a page.
+    /// What to request from it if the study names `target`: the same, except for a server elsewhere whose URL names a
+    /// page.
     pub fn target<'a>(&'a self, target: &'a str) -> &'a str {
         match &self.rendered.reached {
             Reached::At { target: Some(own), .. } => own,
@@ -333,7 +330,7 @@ impl Running {
         }
     }
 
-    /// Points a load at it: where it is, under which name, and what is asked for.
+    /// Points a load at it: its address, its name and the target.
     pub fn aim(&self, plan: &mut LoadPlan) {
         let origin = self.address.origin();
         for request in &mut plan.requests {
@@ -344,26 +341,25 @@ impl Running {
         plan.origins = vec![origin];
     }
 
-    /// The process that was started, the first of its tree; `None` where it runs elsewhere.
+    /// The process that was started, the root of its tree; `None` if it runs elsewhere.
     pub fn pid(&self) -> Option<u32> {
         self.processes.as_ref().map(Processes::pid)
     }
 
-    /// From starting it to its first correct answer; of one that runs elsewhere, from asking.
+    /// Time from its start to its first correct answer; for a server elsewhere, from the first look.
     pub fn ready_after(&self) -> Nanos {
         self.ready_after
     }
 
-    /// Its processes; `None` where it runs elsewhere.
+    /// Its processes; `None` if it runs elsewhere.
     pub fn tree(&self) -> Option<&Tree> {
         self.processes.as_ref().map(Processes::tree)
     }
 
-    /// What is run under its name: version, command, files, and the settings that decide
-    /// comparability. Those are read back from what the server itself prints of its configuration;
-    /// what can be seen from outside is asked of the running server and stands above what was
-    /// printed: see [`crate::parity`]. It takes tens of milliseconds, 1 s at most for a slow server:
-    /// ask once a contender. `body_sha256` and `head` are left empty: see [`crate::oracle::ask`].
+    /// What runs under its name: version, command, files, and the settings that decide comparability. Those settings
+    /// are read from the configuration that the server itself prints. What can be observed from outside replaces
+    /// them: see [`crate::parity`]. This takes tens of milliseconds, at most 1 s for a slow server: call it once per
+    /// contender. `body_sha256` and `head` are left empty: see [`crate::oracle::ask`].
     pub fn facts(&self) -> ContenderFacts {
         let printed = self.printed_configuration().unwrap_or_default();
         let words = self.rendered.command.iter().map(|word| word.to_string_lossy());
@@ -382,7 +378,7 @@ impl Running {
         facts
     }
 
-    /// What can be seen from where the load is, and of its sockets from where it is.
+    /// What can be observed: its replies in the load's network, its sockets in its own.
     fn seen(&self) -> parity::ObservedSwitches {
         let probe = || parity::probe(&self.address, self.target(PAGE));
         let mut seen = self.net.at_client(probe).unwrap_or_default();
@@ -397,19 +393,19 @@ impl Running {
         seen
     }
 
-    /// What the server's own check of its configuration prints; `None` where it has none or fails.
+    /// The output of the server's own check of its configuration; `None` if it has none or the check fails.
     pub fn printed_configuration(&self) -> Option<String> {
         let (program, arguments) = self.rendered.check.split_first()?;
         let mut check = Command::new(program);
         check.args(arguments).envs(self.rendered.env.iter().map(|(name, value)| (name, value)));
         check.current_dir(self.dir.path());
-        // Where the server is: some checks bind what the configuration says.
+        // In the server's network: some checks bind what the configuration says.
         let output = self.net.at_server(|| check.output()).and_then(|output| output);
         let output = output.ok().filter(|output| output.status.success())?;
         Some(String::from_utf8_lossy(&output.stdout).into_owned())
     }
 
-    /// How it ended, if it did by itself. Of one that runs elsewhere only its answers tell.
+    /// How it ended, if it did so by itself. For a server elsewhere, only its answers tell.
     pub fn died(&mut self) -> Option<String> {
         self.processes.as_mut()?.exit_status().map(child::describe)
     }
@@ -422,11 +418,11 @@ impl Running {
         }
     }
 
-    /// Ends it in order, and by force what does not go; returns when no process of it is left, its
-    /// port is free and its folder is gone. One that runs elsewhere is left alone.
+    /// Ends it in order, and by force if that fails. Returns when none of its processes is left, its port is free and
+    /// its folder is gone. A server elsewhere is left alone.
     ///
     /// # Errors
-    /// Something is left all the same; the error names it.
+    /// Something is left in spite of this; the error names it.
     pub fn stop(mut self) -> Result<Stopped, ServerError> {
         let addr = self.addr();
         let Some(processes) = &mut self.processes else {
@@ -454,17 +450,17 @@ impl Running {
     }
 }
 
-/// What one look at a server that starts says.
+/// Result of one look at a starting server.
 enum Readiness {
-    /// It answers as it shall.
+    /// It answers as it should.
     Ready,
-    /// It answers with what may not pass, in these words.
+    /// It answers with something that is not acceptable, in these words.
     Wrong(String),
     /// It does not answer, or says that it is not ready.
     NotYet(String),
 }
 
-/// What a start finds on this machine, all of it checked.
+/// What a start needs from this machine, all of it checked.
 struct CheckedStart<'a> {
     account: Option<&'a Account>,
     scratch: &'a Path,
@@ -472,7 +468,7 @@ struct CheckedStart<'a> {
     conditions: &'a Conditions,
 }
 
-/// Where a server will be reached, given a port that is free.
+/// Where a server will be reached, given a free port.
 fn address(
     server: &'static str,
     reached: &Reached,
@@ -486,7 +482,7 @@ fn address(
                 Err(error) if error.kind() == io::ErrorKind::AddrInUse => {
                     Err(ServerError::PortTaken { server, port: *port })
                 }
-                // Any other trouble with the port is the program's to report, in its own words.
+                // The program itself reports any other problem with the port, in its own words.
                 _ => Ok(addr.into()),
             }
         }
@@ -503,8 +499,8 @@ fn address(
     }
 }
 
-/// The account that servers drop to when we are root: www-data, as Debian's servers do, else nobody. `None`
-/// if we are not root.
+/// The account that servers drop to if we are root: www-data, as Debian's servers do, else nobody. `None` if we are
+/// not root.
 fn root_account() -> Option<Account> {
     if !rustix::process::geteuid().is_root() {
         return None;
@@ -514,7 +510,7 @@ fn root_account() -> Option<Account> {
     ["www-data", "nobody"].into_iter().find_map(|name| account(name, &users, &groups))
 }
 
-/// A user of passwd(5) with the name of its group from group(5).
+/// A user of passwd(5), with the name of its group from group(5).
 fn account(name: &str, users: &str, groups: &str) -> Option<Account> {
     let fields = |line: &str| line.split(':').map(str::to_owned).collect::<Vec<_>>();
     let user = users.lines().map(fields).find(|user| user[0] == name)?;
@@ -528,7 +524,7 @@ fn absolute(start: &Start, path: &Path) -> Result<PathBuf, ServerError> {
     path.canonicalize().map_err(files(start.adapter.name, "finding", path))
 }
 
-/// Every folder on the way must let the account in; root itself would not notice.
+/// Checks that the account can enter every folder on the path; root itself would not notice.
 fn check_open(start: &Start, account: &Account, dir: &Path) -> Result<(), ServerError> {
     use std::os::unix::fs::MetadataExt as _;
     for path in dir.ancestors() {
@@ -557,7 +553,7 @@ fn lay_out(
         fs::create_dir_all(path).map_err(files(server, "making", path))?;
     }
     if let Some(account) = account {
-        // The folder itself too: lighttpd opens its error log when it has dropped to the account.
+        // The server's folder too: lighttpd opens its error log after it has dropped to the account.
         for path in dirs.iter().map(PathBuf::as_path).chain([dir]) {
             let owner = chown(path, Some(account.uid), Some(account.gid));
             owner.map_err(files(server, "giving away", path))?;
@@ -579,16 +575,16 @@ fn files(
     move |source| ServerError::Files { server, what, path, source }
 }
 
-/// A port that is free now, that one if it is. Between here and the server's own bind another program
-/// may take it; then the start is tried again.
+/// A port that is free now: the wanted one, if it is free. Another program may take it before the server binds it;
+/// then the start is retried.
 fn free_port(net: &Net, wanted: Option<u16>) -> io::Result<SocketAddr> {
     let bind = |port| TcpListener::bind((net.server_address(), port))?.local_addr();
     wanted.map_or_else(|| bind(0), |port| bind(port).or_else(|_| bind(0)))
 }
 
 fn port_was_taken(error: &ServerError) -> bool {
-    // The words of strerror(EADDRINUSE), which most servers print, Go's with a small letter; and our
-    // own server's, which are broken into lines for a terminal.
+    // The text of strerror(EADDRINUSE), which most servers print (Go with a small letter), and that of our own
+    // server, which is broken into lines for a terminal.
     let text = error.log_tail().to_ascii_lowercase().replace(|c: char| !c.is_alphanumeric(), " ");
     let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
     words.contains("address already in use") || words.contains("the port is in use")
@@ -604,7 +600,7 @@ fn log_tail(dir: &Path) -> String {
     }
 }
 
-/// A line of a JVM's stack trace says where, and a dozen of them would hide what.
+/// A line of a JVM's stack trace says where it failed; a dozen of them would hide what failed.
 fn is_frame(line: &str) -> bool {
     line.starts_with("\tat ") || line.starts_with("\t... ")
 }
@@ -650,7 +646,7 @@ mod tests {
         other.wait().unwrap();
         assert_eq!(seen, [Some(Listener::Ours), Some(Listener::Another)]);
         drop(listener);
-        // A child that another test of this process starts has it open between its fork and its exec.
+        // A child that another test of this process starts holds it open between its fork and its exec.
         let until = Instant::now() + Duration::from_secs(10);
         while ours.listener(addr) != Some(Listener::Nobody) {
             assert!(Instant::now() < until, "still {:?}", ours.listener(addr));
@@ -658,9 +654,9 @@ mod tests {
         }
     }
 
-    /// Between our look at a port and a server's bind another program may take it, and hold what it
-    /// is asked. Then a server has to end and to say so, whichever it is: the start is tried again on
-    /// another port, long before the patience of the first is used up.
+    /// Another program may take the port between our look and a server's bind, and leave requests unanswered. Every
+    /// server must then end and say so: the start is retried on another port, long before the timeout of the first
+    /// try.
     #[test]
     fn a_port_that_was_taken_in_between_is_known_as_such_from_every_server() {
         let taken = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
@@ -683,7 +679,7 @@ mod tests {
                 connections: 4,
                 scratch: scratch.path(),
                 target: "/index.html",
-                // Longer than a test that hangs is let run.
+                // Longer than any hanging test is allowed to run.
                 timeout: Nanos::from_secs(3600),
                 interrupt: &UNINTERRUPTED,
             };

@@ -12,12 +12,11 @@ use crate::error::LabError;
 use crate::schedule::Schedule;
 use crate::verdict::narrow_enough;
 
-/// How often a visit is made again because the machine was disturbed. On a machine that always is, the run would
-/// never end; so the last visit is used, and records its disturbance.
+/// How often a visit is repeated because the machine was disturbed. On an always disturbed machine the run would
+/// never end, so the last visit is used, and records its disturbance.
 const REPEATS_MAX: u32 = 2;
-/// One visit may be made again for every this many that are used, so that on
-/// a machine that is always busy a run takes a quarter longer, and not three times as long. A visit in which
-/// no request was finished is exempt.
+/// One visit may be repeated for every this many that are used. So a run on an always busy machine takes a quarter
+/// longer, not three times as long. A visit in which no request was finished is exempt.
 const USED_A_REPEAT: usize = 4;
 /// A contender is not visited again if its first visits fail this many times in a row.
 const FIRST_FAILURES_MAX: u32 = 2;
@@ -30,21 +29,21 @@ pub trait Stage {
     /// Starts a contender once, before anything is measured, and reads what it really is.
     ///
     /// # Errors
-    /// The outer one is of the harness; the inner one is the contender's: it does not answer.
+    /// The outer error comes from the harness; the inner one means that the contender does not answer.
     fn discover(&mut self, contender: usize) -> Result<Result<ContenderFacts, Failure>, LabError>;
 
-    /// Makes one visit. A visit that failed is a visit; `None` where it was interrupted.
+    /// Makes one visit. A failed visit is a visit too; `None` if it was interrupted.
     ///
     /// # Errors
     /// Of the harness only.
     fn visit(&mut self, planned: PlannedVisit) -> Result<Option<Visit>, LabError>;
 
-    /// What the reader should know of the visits and starts made since the last call.
+    /// What the user should know about the visits and starts since the last call.
     fn take_notes(&mut self) -> Vec<String> {
         Vec::new()
     }
 
-    /// Keeps a visit as it will stand in the record, so that a run that is killed can go on.
+    /// Keeps a visit as it will appear in the record, so that a killed run can be resumed.
     ///
     /// # Errors
     /// It cannot be written.
@@ -65,12 +64,12 @@ pub struct PlannedVisit {
     pub block: u32,
     /// Place in the order of its cell in the block, from 0.
     pub position: u32,
-    /// How often this visit was made before and not used.
+    /// Number of earlier attempts at this visit that were not used.
     pub attempt: u32,
 }
 
 impl PlannedVisit {
-    /// The one that this visit was.
+    /// The plan of this visit.
     fn of(visit: &Visit) -> Self {
         let &Visit { cell, contender, block, position, attempt, .. } = visit;
         Self { cell, contender, block, position, attempt }
@@ -84,13 +83,13 @@ pub struct Failure {
     pub reason: String,
     /// Last lines of its log.
     pub log_tail: String,
-    /// Whether it did answer, but with what cannot be compared.
+    /// Whether it did answer, but with something that cannot be compared.
     pub answered: bool,
 }
 
 /// Receives the progress of a run. No measurement depends on it.
 pub trait Watch {
-    /// The run begins: the plan with those that are installed, and those that are not.
+    /// The run begins: the plan with the contenders that are installed, and those that are not.
     fn planned(&mut self, plan: &Plan, skipped: &[Skipped]) {
         let _ = (plan, skipped);
     }
@@ -102,7 +101,7 @@ pub trait Watch {
     fn visit_begins(&mut self, planned: PlannedVisit, progress: Progress) {
         let _ = (planned, progress);
     }
-    /// A visit has ended, well or not.
+    /// A visit has ended, successfully or not.
     fn visit_ends(&mut self, visit: &Visit, progress: Progress) {
         let _ = (visit, progress);
     }
@@ -115,12 +114,12 @@ pub trait Watch {
 /// No progress is shown.
 impl Watch for () {}
 
-/// How far a run is.
+/// The progress of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Progress {
     /// Since the start of the run.
     pub elapsed: Nanos,
-    /// Estimate of the time to the end, at most; narrow intervals may end the run sooner.
+    /// Estimate of the time that is left, at most; narrow intervals may end the run sooner.
     pub left: Nanos,
 }
 
@@ -135,26 +134,26 @@ pub struct Played {
     pub ending: Ending,
 }
 
-/// What a resumed run has already.
+/// What a resumed run already has.
 #[derive(Debug, Default, Clone, PartialEq)]
 pub struct EarlierVisits {
     /// Visits that are not made again.
     pub visits: Vec<Visit>,
-    /// Time that they took of the budget; the stage's clock begins there.
+    /// Time of the budget that they took; the stage's clock starts there.
     pub elapsed: Nanos,
     /// First block to be made; its visits that exist already are left out.
     pub block: u32,
-    /// Number of blocks, existing ones included, below which no interval ends the run, if that is more
-    /// than the plan says.
+    /// Minimum number of blocks, existing ones included, before narrow intervals may end the run, if that is more
+    /// than the plan's minimum.
     pub floor: u32,
 }
 
-/// Carries out `plan` on `stage` until its intervals are narrow, its blocks or its budget are used,
-/// or `interrupt` is set; what was measured until then is kept. `before`: what was measured already.
+/// Carries out `plan` on `stage` until its intervals are narrow, its blocks or its budget are used up, or `interrupt`
+/// is set. Keeps what was measured until then. `before`: what was already measured.
 ///
 /// # Errors
-/// [`LabError::NoneAnswers`] where fewer than two contenders can be started, [`LabError::NoBlock`] where
-/// the budget does not hold one block, and failures of the harness before anything was measured.
+/// [`LabError::NoneAnswers`] if fewer than two contenders can be started, [`LabError::NoBlock`] if the budget does
+/// not hold one block, and failures of the harness before anything was measured.
 pub fn play(
     plan: &Plan,
     before: EarlierVisits,
@@ -221,7 +220,7 @@ struct Session<'a> {
 }
 
 impl Session<'_> {
-    /// Refuses a budget that the load of one block alone would exceed, before anyone is started.
+    /// Refuses a budget that the load of one block alone would exceed, before any contender is started.
     fn check_budget(&mut self) -> Result<(), LabError> {
         let places = self.places(&(0..self.plan.cells.len()).collect::<Vec<_>>());
         let (now, block) = (self.stage.now(), self.costs.block(&places, UnknownCost::Least));
@@ -235,7 +234,7 @@ impl Session<'_> {
         LabError::NoBlock { budget: self.plan.budget, gone, block, visits }
     }
 
-    /// Starts every contender once, and gives up those that fail. `Some` ending: it was interrupted.
+    /// Starts every contender once, and gives up those that fail. Returns an ending if it was interrupted.
     fn discover(&mut self) -> Result<Option<Ending>, LabError> {
         let (mut failures, mut given_up) = (Vec::new(), Vec::new());
         for contender in 0..self.plan.contenders.len() {
@@ -278,7 +277,7 @@ impl Session<'_> {
         self.watch.message(&format!("{} is left out of the rest of the run", one.name));
         let started = self.stage.now();
         for cell in (0..self.plan.cells.len()).filter(|&cell| one.takes_part(cell)) {
-            // A run that goes on has it already.
+            // A resumed run already has this visit.
             let is_known = |visit: &Visit| (visit.cell, visit.contender) == (cell, contender);
             if self.visits.iter().any(is_known) {
                 continue;
@@ -291,7 +290,7 @@ impl Session<'_> {
         Ok(())
     }
 
-    /// From `first` on: those before it were made in an earlier part of the run.
+    /// Makes the blocks from `first` on; an earlier part of the run made those before it.
     fn blocks(&mut self, first: u32) -> Result<Ending, LabError> {
         let cells = (0..self.plan.cells.len()).map(|cell| self.plan.in_cell(cell).collect());
         let mut schedule = Schedule::new(self.plan.seed, cells.collect());
@@ -322,8 +321,8 @@ impl Session<'_> {
         Ok(Ending::Blocks)
     }
 
-    /// Whether a block of these cells can be started now. The first one can, if it may take longer than the
-    /// remaining time but need not.
+    /// Whether a block of these cells can be started now. The first block can be if it fits at its shortest, even if
+    /// it might take longer than the remaining time.
     fn fits(&mut self, open: &[usize], now: Nanos) -> Result<bool, LabError> {
         let places = self.places(open);
         let block = self.costs.block(&places, UnknownCost::Most);
@@ -360,7 +359,7 @@ impl Session<'_> {
         (0..self.plan.cells.len()).filter(is_open).collect()
     }
 
-    /// Visits every contender of the open cells in turn; `Some` if the run ends within the block.
+    /// Visits every contender of the open cells in turn; returns an ending if the run ends within the block.
     fn block(
         &mut self,
         block: u32,
@@ -383,7 +382,7 @@ impl Session<'_> {
                     continue;
                 }
                 let end = self.stage.now() + self.costs.visit(*cell, contender, UnknownCost::Least);
-                // Visits took longer than in any block before.
+                // Visits took longer than in any earlier block.
                 if self.costs.is_too_late(end) {
                     return Ok(Some(Ending::Budget));
                 }
@@ -404,8 +403,8 @@ impl Session<'_> {
         })
     }
 
-    /// Makes one visit, and makes it again if the machine was disturbed and there is time; false if it was
-    /// interrupted. `left`: the visits of the block that follow it.
+    /// Makes one visit, and repeats it if the machine was disturbed and there is time; false if it was interrupted.
+    /// `left`: the visits that follow it in the block.
     fn visit(
         &mut self,
         planned: PlannedVisit,
@@ -419,7 +418,7 @@ impl Session<'_> {
             self.watch.visit_begins(planned, progress);
             let begun = self.stage.now();
             let visit = self.stage.visit(planned)?;
-            // Before the return: what an interrupted visit left behind is told too.
+            // Before the return, so that the notes of an interrupted visit are shown too.
             self.tell_notes();
             let Some(mut visit) = visit else { return Ok(false) };
             assert_eq!(
@@ -448,9 +447,9 @@ impl Session<'_> {
         Ok(true)
     }
 
-    /// How often one visit may be made again now, where those that are left of its block and itself are
-    /// to fit into the budget. One in which no request was finished withholds every rate of its contender, so
-    /// it is made again whatever others have cost, and where disturbed visits are kept too.
+    /// How often this visit may be repeated now, if it and the rest of its block are to fit into the budget. A visit
+    /// in which no request was finished withholds every rate of its contender. So it is repeated whatever other
+    /// repeats have cost, and even if disturbed visits are kept.
     fn repeats_left(&mut self, visit: &Visit, with_this: &[(usize, usize)]) -> u32 {
         let end = self.stage.now() + self.costs.visits(with_this, UnknownCost::Most);
         if end > self.plan.budget {
@@ -462,7 +461,7 @@ impl Session<'_> {
         if self.plan.keep_disturbed {
             return 0;
         }
-        // One without a reply was made again outside of this bound, so it costs the others nothing.
+        // Repeats of visits without a reply do not count towards this bound, so they cost the others nothing.
         let is_silent = |visit: &Visit| visit.rate_per_s.is_some_and(|rate| rate <= 0.0);
         let is_unused = |visit: &&Visit| visit.state == VisitState::Disturbed && !is_silent(visit);
         let unused = self.visits.iter().filter(is_unused).count();
@@ -503,7 +502,7 @@ impl Session<'_> {
         self.interrupt.load(Ordering::Relaxed)
     }
 
-    /// Visits of a block of these cells by those that are left in: cell and contender.
+    /// Visits of a block of these cells by the remaining contenders: cell and contender.
     fn places(&self, cells: &[usize]) -> Vec<(usize, usize)> {
         let is_left = |n: &usize| !self.standing[*n].is_dropped();
         let of = |&cell: &usize| self.plan.in_cell(cell).filter(is_left).map(move |n| (cell, n));

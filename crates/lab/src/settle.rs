@@ -1,6 +1,6 @@
-//! Owns the decision when a server has warmed up: a JVM compiles while it is loaded, and a measurement before it is
-//! done describes another program. Loads of about a second are repeated until the rates of the last ones are one
-//! level by the change-point test of `stats`, or the time is used up. Start reading at [`Settling`].
+//! Owns the decision whether a server has warmed up: a JVM compiles while it is loaded, and a measurement before it
+//! is done describes another program. Loads of about a second are repeated until the change-point test of `stats`
+//! finds one level in the rates of the last ones, or the time is used up. Start reading at [`Settling`].
 
 use record::{Interval, LoadRecord, Settled};
 use stats::{Better, Steadiness};
@@ -28,7 +28,7 @@ pub(crate) struct Settling {
 }
 
 impl Settling {
-    /// For at most `longest`, which is divided into shorter loads if it holds too few of them.
+    /// For at most `longest`, which is split into shorter loads if it holds too few of them.
     pub(crate) fn new(longest: Nanos, tolerance: Share) -> Self {
         let length = LOAD.min(Nanos(longest.0 / LOADS as u64));
         Self {
@@ -60,7 +60,7 @@ impl Settling {
         let Some(first) = self.rates.len().checked_sub(looked_at) else { return };
         let last = &self.rates[first..];
         let said = stats::steadiness(last, Better::Higher, self.tolerance.0);
-        // A rate of zero is a level too, but not a server that runs.
+        // A rate of zero is a level too, but no sign of a running server.
         self.steady = said == Steadiness::Flat && last.iter().any(|&rate| rate > 0.0);
     }
 
@@ -81,20 +81,19 @@ mod tests {
 
     use super::*;
 
-    /// What came of loads whose rate, by the time since the first began, is this; and how often one
-    /// was asked for.
+    /// The result of loads whose rate is this function of the time since the first load began.
     fn settled(longest: Nanos, rate: impl Fn(f64) -> f64) -> Settled {
         let mut settling = Settling::new(longest, Share(0.02));
         let mut before = Nanos::ZERO;
         while let Some(window) = settling.next_load() {
             let plan = LoadPlan::get("127.0.0.1:80".parse().unwrap(), "/");
             let mut load = LoadRecord::empty(plan);
-            // One more than the load has: what is drained.
+            // One more than the load has: the interval that is drained.
             load.intervals = (0..=window.until.0 / window.interval.0)
                 .map(|n| {
                     let mut interval = Interval::new(Nanos(window.interval.0 * n), window.interval);
                     let at = (before + interval.start).as_secs_f64();
-                    // A ripple that is no change, and a dip where it connects.
+                    // A ripple that is no change, and a dip while it connects.
                     let ripple = 1.0 + 0.01 * (n as f64 * 2.4).sin();
                     let dip = if n == 0 { 0.5 } else { 1.0 };
                     interval.ok =

@@ -25,20 +25,19 @@ pub use schema::schema;
 
 use keys::{Located, Section, StudySource};
 
-/// The study that is run where none is named.
+/// The study that runs if none is named.
 const QUICK: &str = include_str!("../../../studies/quick.toml");
 
 /// Most blocks of a study.
 const BLOCKS_MAX: u64 = 10_000;
-/// Longest name: a folder's has a date before it, and in most file systems 255 bytes.
+/// Longest name: the folder's name adds a date, and most file systems allow 255 bytes.
 const NAME_MAX: usize = 100;
-/// Shortest load that is measured: with the generator's intervals of 10 ms, MSER-5 needs ten of
-/// them to say anything.
+/// Shortest load that is measured: MSER-5 needs ten of the generator's 10 ms intervals to say anything.
 const MEASURE_MIN: Nanos = Nanos::from_millis(100);
-/// Largest margin: past it "no difference" would be said of what everybody sees.
+/// Largest margin: beyond it, "no difference" would cover differences that everybody sees.
 const MARGIN_MAX: f64 = 0.5;
 
-/// TOML has no larger whole number.
+/// The largest whole number of TOML.
 const SEED_MAX: u64 = i64::MAX as u64;
 
 const TOP: [&str; 17] = [
@@ -84,15 +83,15 @@ pub fn quick() -> Plan {
 /// Reads a study file.
 ///
 /// # Errors
-/// [`LabError::Read`] where the file cannot be read, [`LabError::Study`] where it is wrong.
+/// [`LabError::Read`] if the file cannot be read, [`LabError::Study`] if it is wrong.
 pub fn read(path: &Path, form: Form) -> Result<Plan, LabError> {
     let text = std::fs::read_to_string(path)
         .map_err(|cause| LabError::Read { path: path.to_owned(), cause })?;
     Ok(parse(&path.display().to_string(), &text, form)?)
 }
 
-/// Makes a plan of the text of a study; `file` is its name in errors. The plan still holds
-/// contenders whose servers may not be installed.
+/// Makes a plan from the text of a study; `file` is its name in errors. Contenders stay in the plan even if their
+/// servers are not installed.
 ///
 /// # Errors
 /// The first thing that is wrong, with its place.
@@ -100,7 +99,7 @@ pub fn parse(file: &str, text: &str, form: Form) -> Result<Plan, StudyError> {
     let source = StudySource { file, text };
     let document = DeTable::parse(text)
         .map_err(|error| source.error(error.span().unwrap_or(0..0), error.message().to_owned()))?;
-    // An error about the file as a whole points to its first line, not at every line.
+    // An error about the whole file points to its first line, not to every line.
     let first_line = 0..text.find('\n').unwrap_or(text.len());
     let top = Section::open(source, "the study", first_line, document.get_ref(), &TOP)?;
     let axes = axes::axes(&top, form, source)?;
@@ -154,22 +153,22 @@ pub fn parse(file: &str, text: &str, form: Form) -> Result<Plan, StudyError> {
     Ok(plan)
 }
 
-/// The key of a workload that is nearest to a setting that our own server does not have, by its words: an axis
-/// over a mistyped key becomes a setting of it.
+/// The workload key nearest to a setting that our own server rejects in `said`: an axis over a mistyped workload key
+/// becomes a setting of the server.
 pub(crate) fn workload_key_near(settings: &Settings, said: &str) -> Option<&'static str> {
     let mut unknown =
         settings.keys().filter(|name| said.contains(&format!("unknown setting `{name}`")));
     unknown.find_map(|name| nearest(name, work::KEYS))
 }
 
-/// Why no block could be made within the plan's budget, however few of its servers are installed.
+/// Why no block fits into the plan's budget, however few of its servers are installed.
 pub fn budget_too_small(plan: &Plan) -> Option<String> {
     let visit = plan.visit.load();
     let too_small = plan.budget < visit + visit;
     too_small.then(|| format!("the budget of {} does not hold two visits of {visit}", plan.budget))
 }
 
-/// Why a run that goes on could not make a further block in so much time: it would come to its end by that.
+/// Why a resumed run could not make another block within `budget`, so that it would end at once.
 pub fn budget_holds_no_block(plan: &Plan, budget: Nanos) -> Option<String> {
     let load = plan.load_of_block();
     (budget < load).then(|| {
@@ -177,7 +176,7 @@ pub fn budget_holds_no_block(plan: &Plan, budget: Nanos) -> Option<String> {
     })
 }
 
-/// The study's name becomes a folder's: letters, digits, hyphens and underscores.
+/// The study's name becomes part of a folder's name: letters, digits, hyphens and underscores.
 fn name(top: &Section<'_>, source: StudySource<'_>) -> Result<String, StudyError> {
     let name = top.text("name")?.ok_or_else(|| top.missing("name", "name = \"my-study\""))?;
     let fits = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
@@ -211,7 +210,7 @@ fn too_many_threads(plan: &Plan) -> Option<String> {
     })
 }
 
-/// What the short form has otherwise.
+/// What the short form changes.
 fn short(
     plan: &mut Plan,
     top: &Section<'_>,
@@ -295,7 +294,7 @@ fn declared(top: &Section<'_>, source: StudySource<'_>) -> Result<Vec<String>, S
         let name = doctor::parity::declared_name(one.get_ref());
         if !known.contains(&name) {
             let message = format!("`declared` must name a parity switch, got `{name}`");
-            // A reason without its colon.
+            // The name may be followed by a reason without its colon.
             let first = name.split_whitespace().next().filter(|first| known.contains(first));
             let help = first.map_or_else(
                 || suggestion(name, &known),
@@ -363,7 +362,7 @@ fn measure(
 fn metrics(top: &Section<'_>, source: StudySource<'_>) -> Result<Vec<Metric>, StudyError> {
     const EXAMPLE: &str = "metrics = [\"throughput\"], or leave it out for all";
     let Some(typed) = top.get("metrics") else {
-        // A capacity is measured by a search alone.
+        // Only a search measures a capacity.
         return Ok(Metric::all().filter(|metric| !metric.info().needs_search).collect());
     };
     if top.texts("metrics")?.is_none_or(|names| names.is_empty()) {
@@ -419,7 +418,7 @@ fn or<T>(value: Option<Spanned<T>>, standard: T) -> T {
     value.map_or(standard, Spanned::into_inner)
 }
 
-/// Counts are read within ranges that fit.
+/// The ranges that counts are read in make them fit.
 fn narrow(count: u64) -> u32 {
     u32::try_from(count).expect("the range of the key fits 32 bits")
 }

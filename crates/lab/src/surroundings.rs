@@ -1,6 +1,6 @@
-//! Owns what is done around every visit of a run, in this order: a network, the same state, the calibration;
-//! the server is started; counters are read while it is loaded; was the machine disturbed? Start reading at
-//! [`Keeper`].
+//! Owns what is done around every visit of a run, in this order: make a network, bring the machine to the same state,
+//! calibrate, start the server, read counters while it is loaded, check whether the machine was disturbed. Start
+//! reading at [`Keeper`].
 
 use std::collections::BTreeSet;
 use std::io;
@@ -18,27 +18,26 @@ use crate::sampler::{Sampler, Watched};
 use crate::server::{Conditions, Running};
 use crate::tree::{self, Tree};
 
-/// How long we wait for sockets in TIME_WAIT at a fixed port. They last
-/// 60 s, longer than a visit; over loopback the kernel reuses their ports
-/// after 1 s. So the wait is short, and the record has the number that is left.
+/// How long to wait for sockets in TIME_WAIT at a fixed port. They last 60 s, longer than a visit; over loopback the
+/// kernel reuses their ports after 1 s. So the wait is short, and the record contains the number that is left.
 const TIME_WAIT_MAX: Nanos = Nanos::from_secs(1);
 
 /// Keeps the conditions of a run's visits alike.
 #[derive(Debug)]
 pub struct Keeper {
     seed: u64,
-    /// Why all visits are made over the machine's own network, if they are.
+    /// Why all visits use the machine's own network, if they do.
     loopback: Option<String>,
     layout: CpuLayout,
     calibration: Calibration,
-    /// What each calibration took so far.
+    /// Time that each calibration took so far.
     calibrations: Vec<Nanos>,
 }
 
-/// A visit's surroundings, ready for its server to be started.
+/// The surroundings of a visit, ready for its server to start.
 #[derive(Debug)]
 pub struct Ready {
-    /// What the server is to be started under.
+    /// The conditions for the start of the server.
     pub conditions: Conditions,
     prepared: Prepared,
     calibration: Nanos,
@@ -53,9 +52,8 @@ pub struct Watching {
 }
 
 impl Keeper {
-    /// For the visits of a run; runs the calibration once. `loopback`: why all visits are made over
-    /// the machine's own network, since figures over two networks cannot be compared; see
-    /// [`no_namespaces`].
+    /// For the visits of a run; runs the calibration once. `loopback`: why all visits use the machine's own network,
+    /// since figures over two networks cannot be compared; see [`no_namespaces`].
     ///
     /// # Errors
     /// No thread left.
@@ -64,7 +62,7 @@ impl Keeper {
         Ok(Self { seed, loopback, layout: layout.clone(), calibration, calibrations: Vec::new() })
     }
 
-    /// A network to start a server in, a fresh one unless all are loopback.
+    /// A network to start a server in: a fresh one, unless all visits use loopback.
     ///
     /// # Errors
     /// Namespaces could be made when the run began, but not now.
@@ -81,9 +79,9 @@ impl Keeper {
         }
     }
 
-    /// Before a visit's server is started: a fresh network where permitted, the same state, and the
-    /// calibration. `number` identifies the visit in the run; `fixed` is the port of a server that
-    /// has the same one in every visit.
+    /// To call before a visit's server is started: makes a fresh network if permitted, brings the machine to the same
+    /// state, and calibrates. `number` identifies the visit in the run; `fixed` is the port of a server that has the
+    /// same one in every visit.
     ///
     /// # Errors
     /// The site cannot be read; no namespace or thread left.
@@ -96,7 +94,7 @@ impl Keeper {
         Ok(Ready { conditions, prepared, calibration })
     }
 
-    /// When the server answers and the load is about to begin, which is planned to take `length`.
+    /// To call when the server answers and the load, planned to take `length`, is about to begin.
     ///
     /// # Errors
     /// No thread left.
@@ -108,7 +106,7 @@ impl Keeper {
         Ok(Watching { ready, before, sampler })
     }
 
-    /// When the load is over and the server still there.
+    /// To call when the load is over and the server still runs.
     pub fn after(&mut self, watching: Watching, running: &Running) -> Surroundings {
         let Watching { ready, before, sampler } = watching;
         let (series, processes) = sampler.finish();

@@ -1,11 +1,10 @@
-//! Owns the accounting of a server's whole process tree: its processes, their CPU time (ended
-//! ones included), their memory, their number.
+//! Owns the accounting of a server's whole process tree: its processes, their CPU time (ended ones included), their
+//! memory, their number.
 //!
-//! CPU time comes from a cgroup if one can be made: exact to a microsecond, and no process that
-//! forks or ends escapes it. Otherwise it is summed from `/proc/PID/task/*/schedstat` (nanoseconds, live
-//! threads) and the ticks of ended children in `/proc/PID/stat` (10 ms each, and only of children
-//! that were waited for). `/proc/PID/stat` alone would be too coarse: 10 ms a process on a visit of
-//! 700 ms. The result says which way was used.
+//! CPU time comes from a cgroup if one can be made: it is exact to a microsecond, and no process escapes it by a fork
+//! or by ending. Otherwise it is summed from `/proc/PID/task/*/schedstat` (nanoseconds, live threads) and the ticks
+//! of ended children in `/proc/PID/stat` (10 ms each, and only of children that were waited for). `/proc/PID/stat`
+//! alone would be too coarse: 10 ms a process on a visit of 700 ms. The result says which way was used.
 //!
 //! Start reading at [`Tree::observe`].
 
@@ -87,7 +86,7 @@ pub(crate) enum Listener {
     Nobody,
     /// A process of the tree.
     Ours,
-    /// One that is not of the tree.
+    /// A process outside the tree.
     Another,
 }
 
@@ -114,20 +113,20 @@ pub struct Observer {
 pub struct Observed {
     /// When the first reading was made.
     pub from: Nanos,
-    /// When the last one was.
+    /// When the last reading was made.
     pub until: Nanos,
     /// CPU time between them.
     pub cpu: Nanos,
     /// Peak of the tree's memory, of all readings.
     pub memory: Bytes,
-    /// How that was taken.
+    /// How memory was counted.
     pub memory_account: MemoryAccount,
     /// Processes at the end.
     pub processes: u32,
     /// Threads at the end.
     pub threads: u32,
-    /// Processes that were not there at the start, as seen at the readings: short-lived ones between
-    /// two readings are missed.
+    /// Processes that did not exist at the start, as seen at the readings. Short-lived ones between two readings are
+    /// missed.
     pub born: u32,
     /// CPUs that the tree may run on.
     pub cpus: u32,
@@ -136,8 +135,7 @@ pub struct Observed {
 }
 
 impl Observed {
-    /// As a run file has it, with the requests that the generator counted between `from` and
-    /// `until`.
+    /// As a run file stores it, with the requests that the generator counted between `from` and `until`.
     pub fn server_use(&self, requests: u64) -> ServerUse {
         ServerUse {
             cpu: self.cpu,
@@ -165,13 +163,13 @@ pub enum TreeError {
 }
 
 impl Observer {
-    /// Ends the window, unless it has ended by itself, and returns what was read. A load that
-    /// ended early gets the window up to now.
+    /// Ends the window, unless it has ended by itself, and returns the readings. If the load ended early, the window
+    /// reaches up to now.
     ///
     /// # Errors
     /// A counter could not be read.
     pub fn finish(self) -> Result<Observed, TreeError> {
-        // If the window ended by itself the thread is gone, and the message has no receiver.
+        // If the window ended by itself, the thread is gone and the message has no receiver.
         let _ = self.end_now.send(());
         Ok(self.thread.join().map_err(|_| TreeError::Panicked)??)
     }
@@ -203,7 +201,7 @@ impl Tree {
         let mut seen = TreeReadings::new(Sight::here());
         seen.look(self);
         let mut open = true;
-        // Under load before the window begins, where it does not affect the measurement.
+        // Under load but before the window begins, so that this reading does not affect the measurement.
         let warm = seen.last_before(plan.from);
         if warm > clock::monotonic() {
             open = wait_until(warm, ended);
@@ -265,7 +263,7 @@ impl Tree {
         in_cgroup.unwrap_or_else(|| descendants(self.inner.root))
     }
 
-    /// Who listens there, in the calling thread's network. `None` where that cannot be seen.
+    /// Who listens there, in the calling thread's network; `None` if that cannot be seen.
     pub(crate) fn listener(&self, addr: SocketAddr) -> Option<Listener> {
         let inodes = listeners(addr)?;
         if inodes.is_empty() {
@@ -273,7 +271,7 @@ impl Tree {
         }
         let pids = self.pids();
         if pids.is_empty() {
-            // It has ended: the listener is another process.
+            // It has ended, so the listener is another process.
             return Some(Listener::Another);
         }
         let files = |pid: u32| procfs::process::Process::new(pid as i32).ok()?.fd().ok();
@@ -286,8 +284,7 @@ impl Tree {
         Some(if is_ours { Listener::Ours } else { Listener::Another })
     }
 
-    /// Kills every process of the tree. Processes that fork meanwhile are found by the
-    /// next call; with cgroup v2 none can.
+    /// Kills every process of the tree. The next call finds processes that forked meanwhile; with cgroup v2 none can.
     pub(crate) fn kill(&self) {
         if self.inner.cgroup.as_ref().is_some_and(Cgroup::kill) {
             return;
@@ -325,9 +322,9 @@ impl Tree {
 
 /// Minimum time between two readings of memory inside a window.
 const PAUSE_MIN: Nanos = Nanos::from_millis(250);
-/// Multiple of its own CPU time between a reading and the next: readings take at most 1 % of a CPU.
+/// The pause after a reading is this multiple of its CPU time: readings take at most 1 % of a CPU.
 const PAUSE_OVER_COST: u64 = 100;
-/// How long before the begin or end of a window a reading begins, in addition to twice its cost: after the end
+/// How long before the begin or end of a window a reading begins, in addition to twice its cost: after the end,
 /// connections close and release their memory.
 const LEAD: Nanos = Nanos::from_millis(5);
 
@@ -357,13 +354,13 @@ impl TreeReadings {
         Self { sight, known, born, memory, account, cost, under_load, processes, threads }
     }
 
-    /// When a reading must begin to be over at `instant`.
+    /// When a reading must begin in order to end by `instant`.
     fn last_before(&self, instant: Nanos) -> Nanos {
         instant.saturating_sub(Nanos(2 * self.cost.0) + LEAD)
     }
 
-    /// When the next reading inside a window begins, evenly spread up to its end; `None` if the end is
-    /// too near for the cost of a reading. The first one under load is made whatever it costs.
+    /// When the next reading inside a window begins, evenly spread up to its end; `None` if too little time is left
+    /// for a reading. The first one under load is made whatever it costs.
     fn due(&self, now: Nanos, until: Nanos) -> Option<Nanos> {
         let left = self.last_before(until).saturating_sub(now);
         let over_cost = if self.under_load { PAUSE_OVER_COST * self.cost.0 } else { 0 };
@@ -396,7 +393,7 @@ impl TreeReadings {
     }
 }
 
-/// False when the end was asked for before `instant`.
+/// False if the end was requested before `instant`.
 fn wait_until(instant: Nanos, ended: &Receiver<()>) -> bool {
     let wait = Duration::from(instant.saturating_sub(clock::monotonic()));
     matches!(ended.recv_timeout(wait), Err(RecvTimeoutError::Timeout))
@@ -408,8 +405,8 @@ fn process_cpu_ns(pid: u32) -> Option<u64> {
     let tick_ns = 1_000_000_000 / rustix::param::clock_ticks_per_second().max(1);
     let tasks = fs::read_dir(format!("/proc/{pid}/task")).ok()?;
     let live: u64 = tasks.flatten().filter_map(|task| schedstat_ns(&task.path())).sum();
-    // If threads have ended, the ticks of the process count them and the live threads do not. The
-    // rounding of utime and stime, a tick each, must not look like that.
+    // The ticks of the process include its ended threads; the live threads do not. The rounding of utime and stime,
+    // one tick each, must not look like an ended thread.
     let ticks = stat.own_ticks * tick_ns;
     let own = if ticks > live + 2 * tick_ns { ticks } else { live };
     Some(own + stat.reaped_ticks * tick_ns)
@@ -419,16 +416,16 @@ fn schedstat_ns(task: &Path) -> Option<u64> {
     fs::read_to_string(task.join("schedstat")).ok()?.split(' ').next()?.parse().ok()
 }
 
-/// Inodes of the sockets that take connections to an address: those that listen there, or at every
-/// address of the machine. `None` where the kernel does not say.
+/// Inodes of the sockets that take connections to an address: those that listen there, or at every address of the
+/// machine. `None` if the kernel does not say.
 fn listeners(addr: SocketAddr) -> Option<Vec<u64>> {
     let all = sys::sock_diag::listeners(addr.port()).ok()?;
     let takes = |at: std::net::IpAddr| at.to_canonical() == addr.ip() || at.is_unspecified();
     Some(all.iter().filter(|at| takes(at.addr.ip())).map(|socket| socket.inode).collect())
 }
 
-/// Processes of this machine that listen there, with their descendants; none where the address is another
-/// machine's.
+/// Processes of this machine that listen there, with their descendants; empty if the address belongs to another
+/// machine.
 pub(crate) fn listening(addr: SocketAddr) -> Vec<u32> {
     // An address that can be bound is one of ours.
     if std::net::UdpSocket::bind((addr.ip(), 0)).is_err() {
@@ -447,8 +444,8 @@ pub(crate) fn listening(addr: SocketAddr) -> Vec<u32> {
     pids.flat_map(descendants).collect()
 }
 
-/// Descendants of `root` by parentage, and what is in its process group or session: an orphan whose
-/// parent has ended is found by those.
+/// Descendants of `root` by parentage, and members of its process group or session: these include orphans, whose
+/// parent has ended.
 pub(crate) fn descendants(root: u32) -> Vec<u32> {
     let Ok(processes) = fs::read_dir("/proc") else { return Vec::new() };
     let number = |entry: fs::DirEntry| entry.file_name().to_str()?.parse::<u32>().ok();
@@ -486,20 +483,20 @@ mod tests {
         let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         let addr = listener.local_addr().unwrap();
         assert!(listening(addr).contains(&std::process::id()));
-        // Of the documentation: no machine has it.
+        // A documentation address: no machine has it.
         assert_eq!(
             listening((std::net::Ipv4Addr::new(192, 0, 2, 1), addr.port()).into()),
             [0_u32; 0]
         );
     }
 
-    /// Uses some tenths of a second of CPU itself and as much in a child that ends, then says what
-    /// it used by times(2), another counter of the kernel's than those that are tested, and sleeps.
+    /// Uses some tenths of a second of CPU itself and as much in a child that ends. Then prints what it used by
+    /// times(2), a kernel counter other than the tested ones, and sleeps.
     const BUSY: &str = "\
         work() { i=0; while [ $i -lt 400000 ]; do i=$((i+1)); done; }
         work; (work; true); times > times.new; mv times.new times; exec sleep 600";
 
-    /// A shell that is killed in the end, with its cgroup where there is one.
+    /// A shell that is killed at the end, with its cgroup if there is one.
     struct Shell {
         dir: tempfile::TempDir,
         child: child::Child,
@@ -564,7 +561,7 @@ mod tests {
         let without_cgroup = Tree::new(shell.child.pid(), None);
         for tree in [&shell.tree, &without_cgroup] {
             let cpu = tree.cpu().unwrap().as_secs_f64();
-            // times(2) cuts each of its four figures down to 10 ms; the shell used a little after.
+            // times(2) rounds each of its four figures down to 10 ms; the shell used a little CPU time after it.
             let beyond = cpu - times;
             let method = tree.method();
             assert!((-0.025..0.07).contains(&beyond), "{method}: {cpu} s, times(2): {times} s");
@@ -574,7 +571,7 @@ mod tests {
 
     #[test]
     fn a_window_holds_what_was_used_in_it_and_who_was_born_in_it() {
-        // Born: the sleep that comes after `go`. Not born: the one that was there.
+        // Born: the sleep after `go`. Not born: the existing one.
         let script = "sleep 600 & : > ready; until [ -e go ]; do read x < /dev/null; done
                       sleep 600 & : > gone; wait";
         let shell = Shell::run(script);
@@ -610,7 +607,7 @@ mod tests {
             pids.sort_unstable();
             pids
         };
-        // A fork may be under way, between the two readings.
+        // A fork may happen between the two readings.
         while sorted(with).len() != 4 || sorted(with) != sorted(&without) {
             let pids = (sorted(with), sorted(&without));
             assert!(start.elapsed() < Duration::from_secs(60), "{pids:?}");
@@ -636,7 +633,7 @@ mod tests {
                 expected.iter().map(|&at| ms(at)).collect::<Vec<_>>()
             );
         }
-        // A tool's load has no warm-up of ours: its first reading is made, and sets the pause.
+        // A tool's load has no warm-up of ours, so its first reading is always made, and sets the pause.
         let seen = TreeReadings { cost: ms(40), ..TreeReadings::new(Sight::Marks) };
         assert!(seen.due(Nanos::ZERO, ms(2085)).is_some_and(|at| at < ms(300)));
     }

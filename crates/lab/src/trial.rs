@@ -9,12 +9,12 @@ use units::Nanos;
 
 use crate::by_tool;
 
-/// Shortest interval of a visit's load: below it the counts of a slow server are all noise.
+/// Shortest interval of a visit's load: in shorter ones the counts of a slow server are mostly noise.
 const INTERVAL_MIN: Nanos = Nanos::from_millis(10);
-/// Intervals that a measurement is cut into, about.
+/// Approximate number of intervals of a measurement.
 const INTERVALS: u64 = 60;
-/// Intervals that MSER-5 takes as one; its cut lies between two such batches. After the cut,
-/// neighbours are joined: a histogram for each 10 ms would make the run file five times as large.
+/// Intervals that MSER-5 takes as one batch; its cut lies between two batches. After the cut, the intervals of a
+/// batch are joined: a histogram for each 10 ms would make the run file five times as large.
 const BATCH: u64 = 5;
 /// Samples kept of each visit's raw log: enough for a plot, small beside the histograms.
 const RAW_MAX: u32 = 200;
@@ -33,7 +33,7 @@ pub(crate) struct Window {
 }
 
 impl Window {
-    /// Of the visits of a plan.
+    /// For the visits of a plan.
     pub(crate) fn of(plan: &Plan) -> Self {
         const MILLISECOND: u64 = 1_000_000;
         let measure = plan.visit.measure.0;
@@ -44,14 +44,14 @@ impl Window {
         Self { from: Nanos(from), until: Nanos(until), interval: Nanos(interval) }
     }
 
-    /// Of a load that is nothing but the warm-up of the visits of a plan.
+    /// For a load that is only the warm-up of a plan's visits.
     pub(crate) fn warm_up(plan: &Plan) -> Self {
         let whole = Self::of(plan);
         Self { from: Nanos::ZERO, until: plan.visit.warm_up, ..whole }
     }
 }
 
-/// What a load's counts say of the window.
+/// What the counts of a load say about the window.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Counted {
     /// Where measuring starts, after the further cut.
@@ -60,7 +60,7 @@ pub(crate) struct Counted {
     pub(crate) rate_per_s: f64,
 }
 
-/// Counts the window, and cuts it further where a warm-up reaches into it.
+/// Counts the window, and cuts it further if a warm-up reaches into it.
 pub(crate) fn count(load: &LoadRecord, window: Window, work: &Workload) -> Counted {
     let inside = inside(load, window);
     if let Some(rate_per_s) = by_littles_law(&inside, work) {
@@ -75,8 +75,7 @@ pub(crate) fn count(load: &LoadRecord, window: Window, work: &Workload) -> Count
     }
 }
 
-/// Recomputes the rate of a visit from its counts; its cut is kept, and so is the rate of a
-/// visit without counts.
+/// Recomputes the rate of a visit from its counts. Keeps its cut, and the rate of a visit without counts.
 pub(crate) fn rate_anew(plan: &Plan, visit: &mut Visit) {
     if visit.state != VisitState::Measured {
         return;
@@ -94,28 +93,28 @@ pub(crate) fn rate_anew(plan: &Plan, visit: &mut Visit) {
     };
 }
 
-/// Requests/s that these intervals answered well.
+/// Requests/s that these intervals answered successfully.
 fn goodput(intervals: &[&Interval]) -> f64 {
     let length: u64 = intervals.iter().map(|interval| interval.length.0).sum();
     let done: u64 = intervals.iter().map(|interval| interval.ok).sum();
     if length > 0 { done as f64 / Nanos(length).as_secs_f64() } else { 0.0 }
 }
 
-/// The intervals that lie whole in a window.
+/// The intervals that lie entirely in a window.
 fn inside(load: &LoadRecord, window: Window) -> Vec<&Interval> {
     let is_inside =
         |interval: &&Interval| interval.start >= window.from && interval.end() <= window.until;
     load.intervals.iter().filter(is_inside).collect()
 }
 
-/// The rate of a closed loop on a program that sleeps; `None` of any other load, and where a request
-/// failed or none ended.
+/// The rate of a closed loop on a program that sleeps; `None` for any other load, and if a request failed or none
+/// ended.
 ///
-/// A sleep is a good part of the window, so whole requests are too coarse a count: the ten of one
-/// window are the nine of another that begins a moment later, for every visit of one contender alike,
-/// which no interval over visits can tell from a difference. By Little's law the rate is also that of
-/// connections over the mean time from the end of one request to the end of the next (`response`), and
-/// that has no such step. MSER-5 is not asked: requests that all end at once are no warm-up.
+/// A sleep is a large part of the window, so whole requests are too coarse a count. A window that begins a moment
+/// later may hold nine requests instead of ten, for every visit of a contender alike. No interval over visits can
+/// tell that from a difference. By Little's law the rate is also that of connections over the mean time from the end
+/// of one request to the end of the next (`response`), which has no such step. MSER-5 is not used: requests that all
+/// end at once are no warm-up.
 fn by_littles_law(inside: &[&Interval], work: &Workload) -> Option<f64> {
     if work.sleep.is_none() || work.rate.is_some() {
         return None;
@@ -130,8 +129,8 @@ fn by_littles_law(inside: &[&Interval], work: &Workload) -> Option<f64> {
     Some(f64::from(work.connections) / response.mean()?.as_secs_f64())
 }
 
-/// Requests that ended between two instants, well or not: what the server spent its time on. An
-/// interval that is half inside counts half.
+/// Requests that ended between two instants, successfully or not: what the server spent its time on. An interval that
+/// is half inside counts half.
 pub(crate) fn requests_between(load: &LoadRecord, from: Nanos, until: Nanos) -> u64 {
     let share = |interval: &Interval| {
         let overlap = interval.end().min(until).saturating_sub(interval.start.max(from));
@@ -142,8 +141,8 @@ pub(crate) fn requests_between(load: &LoadRecord, from: Nanos, until: Nanos) -> 
         as u64
 }
 
-/// Makes a finished load fit to be kept: joins each batch of intervals into one, and packs what is
-/// left. Joined ones begin where the batches of the window do, so the cut stays between two of them.
+/// Prepares a finished load for storage: joins each batch of intervals into one, and packs what is left. Joined
+/// intervals begin where the batches of the window do, so the cut stays between two of them.
 pub(crate) fn condense(load: &mut LoadRecord) {
     let joined = load.intervals.chunks(BATCH as usize).map(|batch| {
         let mut whole = batch[0].clone();
@@ -175,9 +174,9 @@ pub(crate) fn load_plan(
         keep_alive: work.keep_alive,
         stop: LoadStop { requests: None, duration: Some(window.until) },
         timeout: work.timeout,
-        // A request that was begun just before the end has its whole sleep before it.
+        // A request that begins just before the end still has its whole sleep ahead.
         drain: (DRAIN + work.sleep.unwrap_or_default()).min(work.timeout),
-        // A server that closes a kept connection in its own time did nothing wrong.
+        // A server may close a kept connection at any time.
         retry: true,
         verify: Verify {
             status_min: 200,
@@ -252,7 +251,7 @@ mod tests {
     #[test]
     fn a_settled_load_is_counted_from_the_planned_warm_up_on() {
         let plan = plan(100, 200);
-        // Ten intervals of warm-up at a tenth of the speed, twenty measured, one that is drained.
+        // Ten intervals of warm-up at a tenth of the speed, twenty measured, one drained.
         let counts: Vec<u64> = [vec![10; 10], vec![100; 20], vec![64]].concat();
         let counted = count(&load(&plan, &counts), Window::of(&plan), &plan.work(0, 0));
         assert_eq!(counted, Counted { cut: Nanos::from_millis(100), rate_per_s: 10_000.0 });
@@ -277,7 +276,7 @@ mod tests {
     fn a_program_that_sleeps_has_a_rate_that_does_not_step_with_whole_requests() {
         let plan = plan(100, 200);
         let work = Workload { sleep: Some(Nanos::from_millis(41)), ..plan.work(0, 0) };
-        // Two connections whose requests take 42 ms and end together; the first of them at any time.
+        // Two connections whose requests take 42 ms and end together; the first may end at any time.
         let counted_from = |first: usize| {
             let mut load = load(&plan, &[0; 35]);
             for end_ms in (first..350).step_by(42) {

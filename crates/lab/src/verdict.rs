@@ -3,9 +3,9 @@
 //!
 //! A generator at its limit affects each metric differently, because a closed loop ties them together:
 //! - throughput of a limited contender is a lower bound of what it can do;
-//! - latency at a fixed number of connections is connections over throughput (Little's law), so
-//!   it includes the generator's own queue, and there is no verdict;
-//! - CPU time per request and memory are the server's own accounts; they stand.
+//! - latency at a fixed number of connections is connections over throughput (Little's law), so it includes the
+//!   generator's own queue, and there is no verdict;
+//! - CPU time per request and memory are counted on the server itself, and remain valid.
 
 use record::{
     BoundCause, Estimate, Finding, Metric, MetricKind, PairVerdict, Plan, Severity, ShortOf,
@@ -17,7 +17,7 @@ use stats::{BlockVisits, Decision, Held, Paired};
 /// happened to vary little: up to 3.4 % of simulated A/A sessions that begin with eight blocks are called
 /// different at a level of 2 % (docs/estimators.md).
 pub(crate) const ALPHA: f64 = 0.02;
-/// If a larger share of a contender's visits failed, those that are left are its best ones.
+/// If a larger share of a contender's visits failed, the remaining ones are its best ones.
 const FAILED_SHARE_MAX: f64 = 0.1;
 
 /// The verdict of every pair on every metric, cell by cell, the primary metric first, pairs in the order
@@ -48,25 +48,25 @@ struct Case<'a> {
     judge: &'a Judge<'a>,
     a: usize,
     b: usize,
-    /// `None` where no block has a visit of both.
+    /// `None` if no block has a visit of both.
     paired: Option<Paired>,
-    /// Why nothing may be said, whatever the figures are.
+    /// Why nothing may be said, whatever the figures.
     withheld: Option<String>,
 }
 
 impl Case<'_> {
-    /// p of "no difference", where there are blocks enough for one.
+    /// p of "no difference", if there are enough blocks for one.
     fn p(&self) -> Option<f64> {
         Some(self.paired?.interval?.p)
     }
 }
 
-/// Holm's step-down over one family: the pairs of a metric in all cells, because readers search them all: among
-/// thirty equal cells one stands out by chance.
+/// Holm's step-down over one family: the pairs of a metric in all cells, because readers search all of them, and
+/// among thirty equal cells one stands out by chance.
 ///
-/// A pair that is withheld whatever its figures are, and one without figures, are not tested.
-/// They cannot be called different by chance, so they raise no other p: a server that never started
-/// costs the others nothing. The p of such a pair, if it has one, is what one more test would make it.
+/// Two kinds of pairs are not tested: those that are withheld whatever their figures, and those without figures. They
+/// cannot be called different by chance, so they raise no other p: a server that never started costs the others
+/// nothing. If such a pair has a p, it is the value that one more test would give it.
 fn held(cases: &[Case<'_>]) -> Vec<Held> {
     let tested = |case: &Case<'_>| case.p().filter(|_| case.withheld.is_none());
     let family: Vec<f64> = cases.iter().filter_map(tested).collect();
@@ -99,7 +99,7 @@ pub fn narrow_enough(plan: &Plan, cell: usize, visits: &[Visit], left_in: &[usiz
         .all(|(a, b)| table.paired(a, b).as_ref().is_some_and(is_narrow))
 }
 
-/// Logarithms of one metric: a row a contender, a column a block, the visits of it that can be used.
+/// Logarithms of one metric: a row for each contender, a column for each block, from usable visits.
 struct Table {
     rows: Vec<Vec<Vec<f64>>>,
 }
@@ -109,14 +109,14 @@ impl Table {
         let blocks = visits.iter().map(|visit| visit.block as usize + 1).max().unwrap_or(0);
         let mut rows = vec![vec![Vec::new(); blocks]; plan.contenders.len()];
         for visit in visits.iter().filter(|visit| visit.state != VisitState::Disturbed) {
-            // Zero has no logarithm; who answered nothing is withheld (`Judge::failing`).
+            // Zero has no logarithm; contenders that answered nothing are withheld (`Judge::failing`).
             let value = visit.value(metric).filter(|&value| value > 0.0);
             rows[visit.contender][visit.block as usize].extend(value.map(f64::ln));
         }
         Self { rows }
     }
 
-    /// The ratio over the blocks that have both; `None` without such a block.
+    /// The ratio over the blocks that have both; `None` if there is no such block.
     fn paired(&self, a: usize, b: usize) -> Option<Paired> {
         let both = self.rows[a].iter().zip(&self.rows[b]);
         let blocks: Vec<BlockVisits> = both
@@ -135,7 +135,7 @@ struct Judge<'a> {
     findings: Vec<&'a Finding>,
 }
 
-/// As a run file has it; two blocks have no interval, and so no estimate.
+/// The estimate as a run file stores it; with two blocks there is no interval, and so no estimate.
 fn estimate(paired: &Paired, held: Held) -> Option<Estimate> {
     let interval = paired.interval?;
     assert!(
@@ -154,7 +154,7 @@ fn estimate(paired: &Paired, held: Held) -> Option<Estimate> {
 }
 
 impl<'a> Judge<'a> {
-    /// Every pair, in their order.
+    /// Every pair, in order.
     fn cases(&'a self, metric: Metric) -> impl Iterator<Item = Case<'a>> {
         let table = Table::new(self.plan, &self.visits, metric);
         let case = move |(a, b)| Case {
@@ -191,14 +191,14 @@ impl<'a> Judge<'a> {
         PairVerdict { cell, metric, a, b, estimate, verdict, short_of }
     }
 
-    /// Why nothing may be said of the pair, if so.
+    /// Why nothing may be said of the pair; `None` if something may.
     fn withheld(
         &self,
         metric: Metric,
         (a, b): (usize, usize),
         paired: Option<&Paired>,
     ) -> Option<String> {
-        // An artifact may be too small to have made a large difference.
+        // An artifact may be too small to explain a large difference.
         let is_spared =
             |finding: &Finding| paired.is_some_and(|of| doctor::spares(finding, of.centre_ln));
         let is_void = |finding: &&&Finding| {
@@ -230,7 +230,7 @@ impl<'a> Judge<'a> {
         }
     }
 
-    /// Why memory of the pair is not compared, if the visits differ in how it was taken.
+    /// Why memory of the pair is not compared, if its visits differ in how memory was counted.
     fn unlike_memory(&self, a: usize, b: usize) -> Option<String> {
         let methods = [a, b].map(|n| {
             let of = self.visits.iter().filter(|visit| visit.contender == n);
@@ -240,7 +240,7 @@ impl<'a> Judge<'a> {
         record::unlike_memory([(self.name(a), &methods[0]), (self.name(b), &methods[1])])
     }
 
-    /// Why memory that is known as a range has no verdict, if the ranges of both sides overlap.
+    /// Why memory that is known only as a range has no verdict, if the ranges of both sides overlap.
     fn open_memory(&self, a: usize, b: usize) -> Option<String> {
         let range = |n: usize| {
             let of = self.visits.iter().filter(|visit| visit.contender == n);
@@ -266,9 +266,9 @@ impl<'a> Judge<'a> {
         })
     }
 
-    /// The finding and the contenders that it touches; its evidence is shown once, with the findings.
+    /// The finding and the contenders that it affects; its evidence is shown once, with the findings.
     fn short(&self, finding: &Finding, a: usize, b: usize) -> String {
-        // Two that are unlike, or met one limit, are both named: neither is at fault by itself.
+        // If the two are unlike, or met the same limit, both are named: neither alone is at fault.
         let is_of_both = finding.alike || finding.among;
         let whom = if is_of_both { &[a, b] } else { finding.contenders.as_slice() };
         let names: Vec<&str> = whom.iter().map(|&n| self.name(n)).collect();
@@ -281,8 +281,8 @@ impl<'a> Judge<'a> {
         }
     }
 
-    /// Whether too many of a contender's visits failed, or answered nothing, in words. A rate of zero has no
-    /// logarithm: left out, it would leave the blocks in which the server did answer.
+    /// Why a contender has too many failed visits, or visits that answered nothing, in words. A rate of zero has no
+    /// logarithm: leaving it out would keep only the blocks in which the server did answer.
     fn failing(&self, metric: Metric, contender: usize) -> Option<String> {
         let counts =
             |visit: &&&Visit| visit.contender == contender && visit.state != VisitState::Disturbed;
@@ -303,7 +303,7 @@ impl<'a> Judge<'a> {
         let visits = format!("of {all} visits of {name}");
         Some(match reasons.next_back().filter(|_| too_many) {
             None => format!("{silent} {visits} finished no request in the measured window"),
-            // One that was given up says so itself.
+            // The reason of a contender that was given up already names it.
             Some(reason) if failed == all && reason.starts_with(name) => reason.clone(),
             Some(reason) if silent == 0 => format!("{failed} {visits} failed: {reason}"),
             Some(reason) => {
@@ -323,15 +323,15 @@ impl<'a> Judge<'a> {
         }
     }
 
-    /// The wordings of a pair that the generator did not limit. Fewer blocks than the minimum do not change what
-    /// is certain: such a session ended on its budget, not on its figures, and Student's t allows for few blocks
+    /// The wordings of a pair that the generator did not limit. Fewer blocks than the minimum do not change what is
+    /// certain: such a session ended because of its budget, not its figures, and Student's t allows for few blocks
     /// that vary little by chance (simulated: `aa.rs`).
     fn wording(&self, paired: &Paired, held: Held) -> Verdict {
         let margin = self.plan.margin;
         let standard = stats::Standard { margin: margin.0, alpha: ALPHA };
         match (stats::decide(paired, held, standard), paired.interval) {
             (Decision::Undecided { more }, None) => {
-                // Nothing is known of the spread yet: what the study asks for is the plan.
+                // Nothing is known of the spread yet, so the missing blocks follow from the study's minimum.
                 let missing = self.plan.blocks.min.saturating_sub(paired.n as u32);
                 Verdict::Undecided { more_blocks: more.map(|more| more.max(missing)), margin }
             }
@@ -346,9 +346,8 @@ impl<'a> Judge<'a> {
         }
     }
 
-    /// The verdict if the generator was the limit for the numerator alone: its true rate is at least
-    /// the measured one, so the near end of the interval is a bound, unless the measured rate does
-    /// not put the numerator ahead.
+    /// The verdict if the generator limited only the numerator: its true rate is at least the measured one, so the
+    /// near end of the interval is a bound. There is no bound if the measured rate does not put the numerator ahead.
     fn bound(&self, a: usize, b: usize, estimate: Estimate, said: Verdict) -> Verdict {
         match said {
             said if said.tells_apart() && estimate.low > 1.0 => {

@@ -1,8 +1,8 @@
-//! The queue of an open loop: requests that are due and wait for a free connection. Owns its bound and its
-//! counts. Start reading at [`Backlog::admit`].
+//! The queue of an open loop: requests that are due and wait for a free connection. Owns its bound and its counts.
+//! Start reading at [`Backlog::admit`].
 //!
-//! A request that is due waits here, never in the law: so the queue has a length that can be shown,
-//! and a bound. One that finds it full is dropped and counted; it is never skipped in silence.
+//! A request that is due waits here, never in the law. So the queue has a visible length and a bound. A request that
+//! finds the queue full is dropped and counted; it is never skipped in silence.
 
 use std::collections::VecDeque;
 
@@ -10,41 +10,41 @@ use units::Nanos;
 
 use crate::pacing::Arrivals;
 
-/// Requests that are due, and those to come.
+/// The requests that are due, and the law for those to come.
 pub(crate) struct Backlog {
     arrivals: Arrivals,
     waiting: VecDeque<Nanos>,
     n_max: usize,
-    /// When the time is over that the law has for what was due; zero before it is spent.
+    /// When the law's time for what was due is over; zero before the law is spent.
     over: Nanos,
     counts: BacklogCounts,
 }
 
-/// What became of the instants of a law.
+/// What happened to the instants of a law.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct BacklogCounts {
     /// Instants that were reached.
     pub(crate) due: u64,
-    /// Of them: found the queue full.
+    /// Of these, the ones that found the queue full.
     pub(crate) dropped: u64,
-    /// Of them: in the queue when the window ended.
+    /// Of these, the ones in the queue when the window ended.
     pub(crate) left: u64,
     /// Longest queue.
     pub(crate) waiting_max: u64,
-    /// When the last of them was.
+    /// When the last due instant was.
     pub(crate) last_due: Nanos,
-    /// When another would have been; `None`: never.
+    /// When the next instant would have been; `None`: never.
     pub(crate) next_due: Option<Nanos>,
-    /// Time that the law has for what was due, where it can say.
+    /// Time that the law has for what was due, if it can say.
     pub(crate) span: Option<Nanos>,
-    /// Whether the law was asked for no more: as many as might ever be started had become due.
+    /// Whether the law was asked for no more, because as many instants had become due as might ever be started.
     pub(crate) is_spent: bool,
-    /// Of them: still in the queue when the time was over that the law has for them; 0 where `is_spent`
-    /// is false.
+    /// Of these, the ones that were still in the queue when the law's time for them was over; 0 if `is_spent` is
+    /// false.
     pub(crate) overdue: u64,
 }
 
-/// Waiting requests for which memory is there from the start; a longer queue grows, by doubling.
+/// Waiting requests that have memory from the start; a longer queue grows by doubling.
 const RESERVED: usize = 1024;
 
 impl Backlog {
@@ -55,7 +55,7 @@ impl Backlog {
         Self { arrivals, waiting, n_max, over: Nanos::ZERO, counts: BacklogCounts::default() }
     }
 
-    /// Takes in the next request that is due at `now`, where at most `quota` may wait. Whether there was
+    /// Takes in the next request that is due at `now`, if any; at most `quota` may wait. Returns whether there was
     /// one; it waits, or was dropped.
     #[inline]
     pub(crate) fn admit(&mut self, now: Nanos, quota: u64) -> bool {
@@ -88,11 +88,11 @@ impl Backlog {
         self.arrivals.span(self.counts.due)
     }
 
-    /// Takes the request that waits longest, at `now`: when it was due.
+    /// Takes the request that has waited longest, at `now`; returns when it was due.
     #[inline]
     pub(crate) fn take(&mut self, now: Nanos) -> Option<Nanos> {
         let due = self.waiting.pop_front()?;
-        // A user who asks for nothing makes room for one more, which was never counted.
+        // A user who asks for nothing makes room for another request, which was never counted.
         let on_time = u64::from(now < self.over);
         self.counts.overdue = self.counts.overdue.saturating_sub(on_time);
         Some(due)
@@ -109,15 +109,15 @@ impl Backlog {
         self.waiting.is_empty()
     }
 
-    /// When the next request is due that does not wait yet, where at most `quota` may wait; `None`:
-    /// never. As many as may ever start wait already, so it does not matter when another is due.
+    /// When the next request is due that is not waiting yet; `None`: never. If `quota` requests already wait, as many
+    /// as may ever start, the next one does not matter.
     #[inline]
     pub(crate) fn next_due(&self, quota: u64) -> Option<Nanos> {
         if self.waiting.len() as u64 >= quota { None } else { self.arrivals.peek() }
     }
 
-    /// The window ended at `end`: what waits is given up, and what became due since the last look. At
-    /// `end` itself it is over: 1000/s for 10 s ask for 10 000 requests, not for one more.
+    /// The window ended at `end`: gives up what waits and what became due since the last look. The window excludes
+    /// `end` itself: 1000/s for 10 s ask for 10 000 requests, not for one more.
     pub(crate) fn end(&mut self, end: Nanos, quota: u64) -> BacklogCounts {
         while self.admit(end.saturating_sub(Nanos(1)), quota) {}
         self.settle(quota);

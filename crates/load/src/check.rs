@@ -1,10 +1,9 @@
-//! Whether a reply is the one that was expected, beyond its framing: header fields, a part of its body, its
-//! length and hash. Start reading at [`Checks`], what all replies are measured by, then [`BodyWatch`], the
-//! one that is being read.
+//! Whether a reply is the expected one, beyond its framing: header fields, a part of its body, its length and hash.
+//! Start reading at [`Checks`], which apply to all replies, then [`BodyWatch`], for the reply that is being read.
 //!
-//! A body is looked at only where something asks for it: otherwise its bytes may be thrown away in
-//! the kernel. Hashing costs about 0.8 ns a byte and goes piece by piece, so that it delays no stamp
-//! by more than a receive buffer's worth. Which replies are hashed says `hashing`.
+//! A body is looked at only if something asks for it; otherwise the kernel may throw its bytes away. Hashing costs
+//! about 0.8 ns a byte and goes piece by piece, so that it delays no stamp by more than a receive buffer's worth.
+//! `hashing` decides which replies are hashed.
 
 use record::{Bodies, ExpectedBody, LoadPlan, Outcome, is_redirect};
 use sha2::{Digest as _, Sha256};
@@ -13,7 +12,7 @@ use wire::Fields;
 
 use crate::hashing::{Different, HashCounts, HashTurns};
 
-/// What all replies of a load are measured by.
+/// The checks for all replies of a load.
 pub(crate) struct Checks {
     status_min: u16,
     status_max: u16,
@@ -22,7 +21,7 @@ pub(crate) struct Checks {
     contains: Option<Vec<u8>>,
     /// For each request of the plan.
     bodies: Vec<Option<Body>>,
-    /// Whether redirects are followed: then the body of one is not what counts.
+    /// Whether redirects are followed; then the body of a redirect does not count.
     follows: bool,
 }
 
@@ -63,7 +62,7 @@ impl Checks {
         })
     }
 
-    /// What a complete reply amounts to. Where its body was hashed, `counts` is told.
+    /// The outcome of a complete reply. If its body was hashed, `counts` is updated.
     #[inline]
     pub(crate) fn judge(&self, reply: &Judged<'_>, counts: &mut HashCounts) -> Outcome {
         let Judged { request, status, body_bytes, is_head, has_headers, watch, .. } = *reply;
@@ -89,7 +88,7 @@ impl Checks {
     }
 }
 
-/// A complete reply, as far as it is judged.
+/// A complete reply, as far as checks need it.
 #[derive(Clone, Copy)]
 pub(crate) struct Judged<'a> {
     /// Index of its request.
@@ -104,15 +103,15 @@ pub(crate) struct Judged<'a> {
     pub(crate) watch: &'a BodyWatch,
 }
 
-/// What is seen of the body that is being read on one connection.
+/// What was seen of the body that is being read on one connection.
 #[derive(Default)]
 pub(crate) struct BodyWatch {
-    /// Begun anew for each reply that is hashed; kept, so that nothing is allocated again.
+    /// Reset for each reply that is hashed, and kept, so that nothing is allocated again.
     hash: Option<Box<Sha256>>,
     is_hashed: bool,
-    /// Of the last one that was hashed: its number among the replies of its thread.
+    /// Number of the last hashed reply among the replies of its thread.
     nth: u64,
-    /// The end of what was seen: what is looked for may lie across two pieces.
+    /// The end of what was seen: the text that is looked for may span two pieces.
     tail: Vec<u8>,
     is_found: bool,
 }
@@ -135,7 +134,7 @@ impl BodyWatch {
         }
     }
 
-    /// Whether anybody wants to see the body.
+    /// Whether any check needs the body.
     #[inline]
     pub(crate) fn wants_body(&self, checks: &Checks) -> bool {
         self.is_hashed || (checks.contains.is_some() && !self.is_found)
@@ -165,13 +164,13 @@ impl BodyWatch {
             self.tail.clear();
             self.tail.extend_from_slice(&bytes[bytes.len() - across..]);
         } else {
-            // All of the piece is in the tail already; only its front is of no more use.
+            // The whole piece is in the tail already; only the front of the tail is no longer needed.
             let surplus = (from + bytes.len()).saturating_sub(across);
             self.tail.drain(..surplus);
         }
     }
 
-    /// Whether the body, which was hashed, is another one; counted.
+    /// Whether the hashed body differs from the expected one; the result is counted.
     #[cold]
     fn differs(&self, body: &Body, reply: &Judged<'_>, counts: &mut HashCounts) -> bool {
         let hash = self.hash.as_deref().expect("a body that is hashed has a hash");

@@ -8,10 +8,9 @@
 //!     ^             `--> Tunnelling -->  (TLS)                 |
 //!     +----- any failure, any close ---------------------------+
 //! ```
-//! A connection that is up has requests in flight, in the order in which they are answered: some are sent,
-//! the rest waits (for the connection, or for the one that follows on a last request). Without
-//! pipelining there is at most one. How it comes to an end, and what becomes of requests then, is in
-//! `ends`.
+//! A connection that is up has requests in flight, in the order in which they are answered. Some are sent; the rest
+//! wait for this connection, or for the next one after a last request. Without pipelining there is at most one.
+//! `ends` has how a connection ends, and what happens to its requests then.
 
 mod ends;
 
@@ -30,8 +29,8 @@ use crate::location;
 use crate::proxy::{self, Tunnel};
 use crate::user::{self, KeptReply, User};
 
-/// A body of which so much is to come may be thrown away in the kernel. Below that, the rest mostly
-/// came with the head, and asking costs more than the copy.
+/// The kernel may throw away a body of which at least this much is still to come. If less is to come, most of the
+/// rest came with the head, and asking costs more than the copy.
 const DISCARD_MIN: u64 = 16 * 1024;
 
 /// A connection slot.
@@ -47,28 +46,27 @@ pub(crate) struct Conn {
     n_sent: usize,
     /// Requests that were sent on this connection.
     n_requests: u64,
-    /// The reply that is being read, or comes next.
+    /// The reply that is being read, or the next one.
     reply: Reply,
     watch: BodyWatch,
     /// When it began to connect, or to shake hands.
     pub(crate) stage_began: Nanos,
     /// Whether a byte of a reply came on this connection.
     has_served: bool,
-    /// Whether the peer has closed its side, and whether it did so to the one before while that was
-    /// idle.
+    /// Whether the peer has closed its side, and whether it closed the previous connection while that was idle.
     peer_closed: bool,
     is_replacing: bool,
-    /// How the server ended it in order, until it is closed.
+    /// How the server ended it in order; kept until it is closed.
     ended_by_server: Option<ServerEnd>,
     /// Consecutive connections of this slot that failed before a byte of a reply.
     failures: u8,
-    /// Whether requests go out one at a time: those of a pipeline that was cut are sent once more, and any
-    /// of them may be the reason (RFC 9112, 9.3.2).
+    /// Whether requests go out one at a time. Those of a pipeline that broke off are sent once more, and any of them
+    /// may be the cause (RFC 9112, 9.3.2).
     is_cautious: bool,
     /// Whether a body waits for `100 Continue`, and the body.
     pub(crate) awaits_continue: bool,
     pub(crate) held_body: Vec<u8>,
-    /// Where a scenario plays the user.
+    /// Present if a scenario plays the user.
     pub(crate) user: Option<Box<User>>,
 }
 
@@ -89,11 +87,11 @@ pub(crate) enum ConnState {
 pub(crate) struct ServerEnd {
     /// Replies that it had carried whole.
     pub(crate) n_replies: u64,
-    /// Whether the last of them said that it is the last.
+    /// Whether the last of them announced the end.
     pub(crate) was_announced: bool,
 }
 
-/// A request that was begun and has not ended.
+/// A request that has begun and has not ended.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct PendingRequest {
     pub(crate) due: Nanos,
@@ -104,10 +102,9 @@ pub(crate) struct PendingRequest {
     pub(crate) carrier: Carrier,
     /// Whether it may be sent once more.
     pub(crate) may_retry: bool,
-    /// Which of the thread's rendered requests it is, once it was rendered: the second time it has the
-    /// same values.
+    /// Number of its rendering, once it was rendered: a second sending has the same values.
     number: Option<u64>,
-    /// Where a user asked it: begin and end of its bytes in [`User::asked`].
+    /// For a request of a user: begin and end of its bytes in [`User::asked`].
     pub(crate) asked: (u32, u32),
 }
 
@@ -138,45 +135,45 @@ struct Reply {
 pub(crate) struct ConnContext {
     pub(crate) checks: Checks,
     pub(crate) keep_alive: bool,
-    /// Whether requests of the plan ask the server themselves to end the connection.
+    /// Whether the plan's own requests ask the server to end the connection.
     pub(crate) asks_to_close: bool,
     pub(crate) cookies: bool,
     /// Requests that a connection may carry.
     pub(crate) requests_per_connection: u64,
-    /// Replies that began, on all connections; the hashing of bodies counts by it.
+    /// Replies that began, on all connections; the choice of hashed bodies counts by this.
     pub(crate) n_replies: u64,
-    /// Which of them have their bodies hashed, and what came of it.
+    /// Which replies have their bodies hashed, and the results.
     pub(crate) turns: HashTurns,
     pub(crate) bodies: HashCounts,
     /// Replies whose heads end lines in LF alone.
     pub(crate) n_bare_lf: u64,
-    /// Where the plan asks for it.
+    /// Present if the plan asks for it.
     pub(crate) first_head: Option<FirstHead>,
-    /// Whether all connections lead to a proxy, and why the first failure of the proxy happened.
+    /// Whether all connections lead to a proxy, and the reason for the proxy's first failure.
     pub(crate) is_proxied: bool,
     pub(crate) proxy_failure: Option<String>,
     /// The first redirect that came.
     pub(crate) redirect: Option<Redirect>,
     /// What users want to see of replies.
     pub(crate) wants: Wants,
-    /// What was kept of replies that are complete: their places among what ended, in rising order.
+    /// What was kept of complete replies, each with its index in `ended`, in rising order.
     pub(crate) kept: Vec<(usize, KeptReply)>,
 }
 
-/// What the worker is to do when a request was begun.
+/// What the worker has to do for a request that has begun.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum StartAction {
     /// Nothing: it waits.
     Waits,
     /// Connect.
     Connect,
-    /// Send what is not sent.
+    /// Send what has not been sent.
     Send,
-    /// Leave the origin that it is connected to, and connect to another.
+    /// Leave the current origin and connect to another.
     Move,
 }
 
-/// What the worker is to do after bytes.
+/// What the worker has to do after bytes arrived.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct ReceiveResult {
     /// The first byte of a reply came: the time for reading begins.
@@ -185,19 +182,19 @@ pub(crate) struct ReceiveResult {
     pub(crate) continues: bool,
     /// This many bytes of a body that need no check are still to come.
     pub(crate) discard: u64,
-    /// What became of the connection.
+    /// What happens to the connection.
     pub(crate) then: NextStep,
 }
 
-/// What becomes of a connection.
+/// What happens to a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) enum NextStep {
-    /// It goes on.
+    /// It stays.
     #[default]
     Keep,
     /// The proxy has opened the tunnel that it was asked for.
     Tunnelled,
-    /// It is closed, in order.
+    /// It is closed in order.
     Close,
     /// It is given up.
     Abandon,
@@ -243,13 +240,13 @@ impl Conn {
         matches!(self.state, ConnState::Handshaking | ConnState::Up)
     }
 
-    /// Whether a request was begun and has not ended.
+    /// Whether a request has begun and has not ended.
     #[inline]
     pub(crate) fn has_request(&self) -> bool {
         !self.pending.is_empty()
     }
 
-    /// Requests that were sent and are not answered.
+    /// Number of requests that were sent and are not answered.
     #[inline]
     pub(crate) fn n_sent(&self) -> usize {
         self.n_sent
@@ -261,7 +258,7 @@ impl Conn {
         self.n_sent == 0 && !self.pending.is_empty()
     }
 
-    /// The number of the request that was sent last, which is the next one if it has none yet.
+    /// The number of the request that was sent last; it gets the next number if it has none yet.
     pub(crate) fn number(&mut self, next: &mut u64) -> u64 {
         let sent = &mut self.pending[self.n_sent - 1];
         *sent.number.get_or_insert_with(|| {
@@ -294,7 +291,7 @@ impl Conn {
         }
     }
 
-    /// Begins another request behind the one that was begun just now, to be sent with it.
+    /// Begins another request right after the last one, to be sent with it.
     pub(crate) fn begin_behind(&mut self, out: PendingRequest) {
         self.pending.push_back(out);
     }
@@ -368,7 +365,7 @@ impl Conn {
         Some(*out)
     }
 
-    /// Bytes that arrived at `at`; what ended by them is appended to `ended`.
+    /// Bytes arrived at `at`; appends the requests that they ended to `ended`.
     #[inline]
     pub(crate) fn received(
         &mut self,
@@ -426,7 +423,7 @@ impl Conn {
                 }
                 Event::Done(totals) => {
                     if !left.is_empty() && !self.awaits_another(common) {
-                        // More than the framing said: what follows is not what the server meant.
+                        // More bytes than the framing said: what follows is not what the server meant.
                         heard.then = self.no_http(left, at, common, ended);
                         return heard;
                     }
@@ -450,7 +447,7 @@ impl Conn {
         self.parser.discarded(n_bytes);
         self.reply.bytes_read += n_bytes;
         let heard = self.received(&[], at, common, ended);
-        // What was asked for once is not asked for again: the driver still throws it away.
+        // The driver already throws these bytes away, so it is not asked again.
         ReceiveResult { discard: 0, ..heard }
     }
 
@@ -490,7 +487,7 @@ impl Conn {
         }
     }
 
-    /// Bytes that are no HTTP, or not where they are.
+    /// Bytes that are not HTTP, or not where HTTP allows them.
     #[cold]
     fn no_http(
         &mut self,
@@ -506,8 +503,8 @@ impl Conn {
         self.fail(Outcome::Protocol, at, ended)
     }
 
-    /// Bytes that no request asked for: a proxy's answer to CONNECT, or else a request on this connection
-    /// would be answered by them.
+    /// Bytes that no request asked for. They belong to a proxy's answer to CONNECT, or would be taken for the answer
+    /// to a request on this connection.
     #[cold]
     fn unasked(
         &mut self,
@@ -581,7 +578,7 @@ impl Conn {
         if !self.reply.keep_alive {
             self.server_ends(true, common);
         }
-        // The next reply may never begin: nothing of this one may be told of it.
+        // The next reply may never begin, so nothing of this one may be reported for it.
         self.reply = Reply::default();
         self.has_served = true;
         self.failures = 0;
@@ -600,13 +597,13 @@ impl Conn {
         }
     }
 
-    /// How the server ended it in order; told once.
+    /// How the server ended it in order; returned only once.
     pub(crate) fn take_server_end(&mut self) -> Option<ServerEnd> {
         self.ended_by_server.take()
     }
 
-    /// The connection was closed. Returns which backoff the slot has to sit out before it connects
-    /// again, from 0; `None`: none.
+    /// The connection was closed. Returns which backoff the slot must wait before it connects again, counted from 0;
+    /// `None`: no backoff.
     pub(crate) fn down(&mut self, then: NextStep) -> Option<u8> {
         let had_served = self.has_served;
         self.state = ConnState::Down;
@@ -618,7 +615,7 @@ impl Conn {
             return None;
         }
         self.failures = self.failures.saturating_add(1);
-        // A kept-alive connection that was lost is no sign of a dead server: try again at once.
+        // The loss of a kept-alive connection is no sign of a dead server, so the slot tries again at once.
         let again_at_once = had_served && self.failures == 1;
         (!again_at_once).then(|| self.failures - 1)
     }
@@ -631,8 +628,8 @@ impl Conn {
         done: Nanos,
         bytes_body: u64,
     ) -> Sample {
-        // Events have the time of the wake-up, and may concern a request that was sent later in
-        // the same batch too: no sooner than it was sent.
+        // An event has the time of the wake-up, and may belong to a request that was sent later in the same batch;
+        // the time is then raised to the time of sending.
         let first_byte = match self.reply.first_byte {
             Nanos::ZERO => Nanos::ZERO,
             first_byte => first_byte.max(out.sent),
@@ -667,7 +664,7 @@ mod tests {
 
     use super::*;
 
-    /// What a body that only the connection's end ends counts as, where TCP ends.
+    /// The outcome of a body that only the connection's end delimits, when TCP ends.
     fn outcome_of_an_end(tls: Option<Box<TlsClient>>) -> Outcome {
         let plan = LoadPlan::get(([127, 0, 0, 1], 80).into(), "/");
         let mut common = ConnContext {

@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use crate::url::UrlTarget;
 
-/// A rule. An empty host or port on the left stands for any, on the right for the same.
+/// A rule. An empty host or port on the left matches any; on the right it means no change.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct ConnectTo {
     host: Option<String>,
@@ -23,7 +23,7 @@ pub(crate) struct ConnectTo {
 pub struct ConnectToError(String);
 
 impl ConnectTo {
-    /// Name and port to connect to instead, where the rule applies.
+    /// Name and port to connect to instead, if the rule applies.
     pub(crate) fn apply(&self, target: &UrlTarget) -> Option<(String, u16)> {
         let is_host = self.host.as_ref().is_none_or(|host| host.eq_ignore_ascii_case(&target.name));
         let is_port = self.port.is_none_or(|port| port == target.port);

@@ -1,6 +1,6 @@
-//! The cookies of one connection slot, which stands for one user. Owns what of Set-Cookie a load
-//! needs: name, value and removal; no paths, no domains, since a load has the URLs it was given.
-//! Start reading at [`Jar::take`].
+//! The cookies of one connection slot, which stands for one user. Owns the parts of Set-Cookie that a load needs:
+//! name, value and removal. Paths and domains are ignored, because a load has the URLs it was given. Start reading at
+//! [`Jar::take`].
 
 /// Most cookies kept, and most bytes of the field: what RFC 6265, 6.1 asks browsers for a domain.
 const COOKIES_MAX: usize = 50;
@@ -15,7 +15,7 @@ pub(crate) struct Jar {
 }
 
 impl Jar {
-    /// Takes a Set-Cookie field. One that does not fit is left out.
+    /// Takes a Set-Cookie field. A cookie that does not fit is left out.
     pub(crate) fn take(&mut self, field: &[u8]) {
         let mut parts = field.split(|&byte| byte == b';').map(<[u8]>::trim_ascii);
         let pair = parts.next().unwrap_or_default();
@@ -37,7 +37,7 @@ impl Jar {
         self.render();
     }
 
-    /// The value of the Cookie field, where there is any.
+    /// The value of the Cookie field, if there is any.
     pub(crate) fn value(&self) -> Option<&[u8]> {
         (!self.rendered.is_empty()).then_some(&*self.rendered)
     }

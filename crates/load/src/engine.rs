@@ -10,13 +10,13 @@ use sys::uring_driver::{self, UringDriver};
 
 use crate::run::{Control, LoadError, run_on};
 
-/// Files a process has open besides its connections: standard streams, epoll sets, a log.
+/// Files that a process has open in addition to its connections: standard streams, epoll sets, a log.
 const FILES_BESIDES: u64 = 32;
 
 /// Carries out a plan over real sockets.
 ///
-/// The calling thread gathers intervals; while it does it is pinned to the plan's CPUs too, so that
-/// it takes nothing from the server.
+/// The calling thread gathers intervals. Meanwhile it is pinned to the plan's CPUs too, so that it takes no CPU time
+/// from the server.
 ///
 /// # Errors
 /// The generator cannot work; see [`LoadError`]. A server that cannot be reached is no error: its
@@ -58,7 +58,7 @@ pub fn uring_is_available() -> io::Result<()> {
     uring_driver::is_available(1)
 }
 
-/// What helps against a kernel that refuses.
+/// What helps if the kernel refuses.
 fn hint(error: &io::Error) -> &'static str {
     match error.kind() {
         io::ErrorKind::PermissionDenied => {

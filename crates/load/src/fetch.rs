@@ -23,13 +23,13 @@ const INTERRUPT_LOOK: Nanos = Nanos::from_millis(50);
 /// Longest body that is kept.
 pub const FETCH_BODY_MAX: Bytes = Bytes(256 * 1024 * 1024);
 
-/// A reply, whole.
+/// A complete reply.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Fetched {
     /// Status of the final reply.
     pub status: u16,
-    /// Its head as it came, status line and fields, but each line ends in LF alone and what is not
-    /// UTF-8 is replaced.
+    /// Its head as it came, status line and fields, except that each line ends in LF alone and bytes that are not
+    /// UTF-8 are replaced.
     pub head: String,
     /// Its body, without chunk framing.
     pub body: Vec<u8>,
@@ -51,7 +51,7 @@ pub enum FetchError {
     Proxy {
         /// As planned.
         host: String,
-        /// What it did.
+        /// What the proxy did.
         why: String,
     },
     /// The connection was lost before the reply was complete.
@@ -59,7 +59,7 @@ pub enum FetchError {
     Cut {
         /// As planned.
         addr: ServerAddress,
-        /// What had come.
+        /// Bytes that had arrived.
         read: Bytes,
     },
     /// The reply is not HTTP, or not well framed.
@@ -70,7 +70,7 @@ pub enum FetchError {
         /// What is wrong with it.
         source: ReplyError,
     },
-    /// Nothing, or not all, came in time.
+    /// The reply, or its end, did not come in time.
     #[error("{addr} did not {phase} within {timeout}: it hangs, is overloaded, or drops packets")]
     Timeout {
         /// As planned.
@@ -130,7 +130,7 @@ pub fn fetch(plan: &LoadPlan) -> Result<Fetched, FetchError> {
     fetch_one(plan, 0)
 }
 
-/// As [`fetch`], given up within 50 ms of `interrupt`.
+/// As [`fetch`], but gives up within 50 ms of `interrupt`.
 ///
 /// # Errors
 /// As there, and [`FetchError::Interrupted`].
@@ -199,9 +199,9 @@ struct Fetching<'a> {
     tls: Option<TlsClient>,
     parser: ReplyParser,
     kind: RequestKind,
-    /// What the server is awaited to do.
+    /// What the server is expected to do next.
     phase: &'static str,
-    /// What a proxy is asked first; empty where there is no tunnel.
+    /// The request to the proxy before the tunnel; empty if there is no tunnel.
     tunnel: Vec<u8>,
     /// The request.
     bytes: Vec<u8>,
@@ -306,7 +306,7 @@ impl Fetching<'_> {
         }
     }
 
-    /// The server's side has ended: whether a reply that ends so is whole.
+    /// The server has closed its side; returns whether the reply is complete that way.
     fn closed(&mut self) -> Result<bool, FetchError> {
         if let Some(client) = &self.tls {
             client.end().map_err(|source| FetchError::Tls { addr: self.addr(), source })?;
@@ -356,7 +356,7 @@ impl Fetching<'_> {
         }
         let is_complete = self.read(&plain)?;
         let event = fed.map_err(|source| FetchError::Tls { addr: self.addr(), source })?;
-        // TCP may stay open, until this side has said goodbye too.
+        // TCP may stay open until this side has closed too.
         if event.peer_closed && !is_complete { self.closed() } else { Ok(is_complete) }
     }
 

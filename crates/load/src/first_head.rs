@@ -1,6 +1,6 @@
 //! The head of the first reply of a thread, for reports that print what the server says about itself.
 
-/// The head of the first reply of a thread, where it is kept and awaited.
+/// The head of the first reply of a thread, if the plan asks for it.
 #[derive(Default)]
 pub(crate) struct FirstHead {
     pub(crate) bytes: Vec<u8>,
@@ -18,8 +18,8 @@ impl FirstHead {
         self.is_complete.then(|| String::from_utf8_lossy(&self.bytes).into_owned())
     }
 
-    /// Bytes that are no HTTP. They have a head all the same if they have an empty line: whoever reads no
-    /// further than that takes them for a reply.
+    /// Bytes that are not HTTP. If they contain an empty line they still have a head, because a client that reads
+    /// only that far takes them for a reply.
     #[cold]
     pub(crate) fn see_garbage(&mut self, bytes: &[u8]) {
         self.bytes.extend_from_slice(bytes);
@@ -32,7 +32,7 @@ impl FirstHead {
         }
     }
 
-    /// The next bytes of a reply that may be it; `head_ended` with them.
+    /// The next bytes of a possible first reply; `head_ended`: its head ended with them.
     pub(crate) fn see(&mut self, bytes: &[u8], head_ended: bool) {
         self.bytes.extend_from_slice(bytes);
         self.is_complete = head_ended;

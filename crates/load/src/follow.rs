@@ -1,15 +1,13 @@
-//! Redirects that are followed: users of the plan's own requests, each of which goes on where its reply
-//! says, up to as many times as the plan allows. Owns the chain of one request. Start reading at
-//! [`Followers::request_ended`].
+//! Redirects that are followed: users make the plan's own requests, and each goes on where its reply says, up to as
+//! many times as the plan allows. Owns the chain of one request. Start reading at [`Followers::request_ended`].
 //!
-//! A request and all that it is led to count as one: due and sent are those of the first, done is that
-//! of the last reply, and a status is that of the last reply. The scenario is only there where the plan
-//! asks for it, so that a load without `--follow` pays nothing.
+//! A request and all requests that it is redirected to count as one: due and sent are those of the first, done and
+//! the status those of the last reply. The scenario exists only if the plan asks for it, so that a load without
+//! `--follow` pays nothing.
 //!
-//! Cost of a request: two copies of its bytes; of a redirect: its head is kept and searched, and the
-//! next request is written into memory that its user keeps. A host that is new is looked up once for
-//! all threads, and its thread waits for that; names that were found, or not, are kept
-//! ([`HOSTS_MAX`]).
+//! Cost of a request: two copies of its bytes. Cost of a redirect: its head is kept and searched, and the next
+//! request is written into memory that its user keeps. A new host is looked up once for all threads, and its thread
+//! waits for that. Names are kept, whether they were found or not ([`HOSTS_MAX`]).
 
 use std::collections::HashMap;
 use std::net::{IpAddr, SocketAddr};
@@ -30,8 +28,8 @@ use crate::prepared::{Fill, Prepared};
 use crate::shares::{ThreadShare, thread_shares};
 use crate::url::{self, UrlTarget};
 
-/// Most hosts that are looked up, and most origins of a thread besides the plan's. A redirect to one
-/// more leads nowhere: a server that names new hosts for ever fills no memory.
+/// Most hosts that are looked up, and most origins of a thread in addition to the plan's. Redirects to further hosts
+/// are not followed, so that a server that names new hosts for ever fills no memory.
 const HOSTS_MAX: usize = 256;
 
 /// Follows the redirects of a plan.
@@ -48,7 +46,7 @@ impl<'a> Follow<'a> {
         Self { plan, connect_to, hosts: Mutex::default() }
     }
 
-    /// Where a redirect leads to; `None` if that cannot be found out.
+    /// The address that a redirect leads to; `None` if it cannot be found.
     fn place(&self, target: &UrlTarget) -> Option<ServerAddress> {
         if let Some(proxy) = &self.plan.proxy {
             return Some(ServerAddress::Inet(proxy.addr));
@@ -116,7 +114,7 @@ struct Followers<'a> {
     n_begun: u64,
     /// By number: those of the plan, and those that redirects led to.
     origins: Vec<UrlTarget>,
-    /// The last of them, which the worker hears of with the next request.
+    /// The newest origins, which the worker learns with the next request.
     added: Vec<Origin>,
     users: Vec<User>,
     first: u32,
@@ -128,14 +126,14 @@ struct Followers<'a> {
 struct User {
     /// Index in the plan.
     request: u32,
-    /// What it asks or has asked, without cookies that were set on it.
+    /// Its current or last request, without cookies that were set on it.
     bytes: Vec<u8>,
     /// Where: number of the origin, and target within it.
     origin: u32,
     target: String,
     /// Redirects that were followed for this request.
     n_followed: u32,
-    /// Whether what it asks next is where a redirect led.
+    /// Whether its next request follows a redirect.
     goes_on: bool,
     /// Cookies, by origin.
     jars: Vec<(u32, Jar)>,
@@ -171,7 +169,7 @@ impl Users for Followers<'_> {
         let after = Turn::after(units::Nanos::ZERO);
         let index = (answer.sample.conn - self.first) as usize;
         let status = answer.sample.status;
-        // A redirect that broke off is an error.
+        // A redirect that broke off counts as an error.
         if !answer.sample.outcome.is_complete() {
             return after;
         }
@@ -233,7 +231,7 @@ impl Followers<'_> {
         }
     }
 
-    /// Makes the request that a redirect asks for; `None` where it leads nowhere.
+    /// Makes the request that a redirect asks for; `None` if the redirect leads nowhere.
     fn go_on(&mut self, index: usize, status: u16, location: &[u8]) -> Option<()> {
         let plan = self.follow.plan;
         let user = &mut self.users[index];

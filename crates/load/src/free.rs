@@ -16,14 +16,13 @@ pub(crate) struct FreePlaces {
 pub(crate) struct FreePlace {
     /// Its connection.
     pub(crate) slot: Slot,
-    /// From when on it may be used: when it became free, or when its pause ends.
+    /// The instant from which it may be used: when it became free, or when its pause ends.
     pub(crate) from: Nanos,
 }
 
 impl FreePlaces {
-    /// `per_slot` places for each of `n_slots` connections, free from `from(slot)` on, which rises
-    /// with the slot. Those of one connection lie together, so that requests which are pipelined at
-    /// once leave in one write.
+    /// `per_slot` places for each of `n_slots` connections, free from `from(slot)` on, which rises with the slot.
+    /// Places of one connection are adjacent, so that requests that are pipelined at once leave in one write.
     pub(crate) fn new(n_slots: u32, per_slot: u32, from: impl Fn(Slot) -> Nanos) -> Self {
         let of_slot = |slot| {
             let free = FreePlace { slot, from: from(slot) };
@@ -44,8 +43,8 @@ impl FreePlaces {
         self.places.pop_front()
     }
 
-    /// A place becomes free. Without pauses, and with pauses of one length, each is later than all
-    /// before it; only random pauses are sorted in, from the back.
+    /// A place becomes free. Without pauses, or with equal pauses, each is later than all before it. Only random
+    /// pauses are sorted in, from the back.
     #[inline]
     pub(crate) fn put(&mut self, free: FreePlace) {
         let mut at = self.places.len();

@@ -1,9 +1,9 @@
-//! Which replies have their bodies hashed, and what came of it. Owns the choice, the counts and what a look
-//! may cost. Start reading at [`HashTurns`].
+//! Which replies have their bodies hashed, and the results. Owns the choice, the counts and what a hash may cost.
+//! Start reading at [`HashTurns`].
 //!
-//! The first reply of a thread is hashed, and then one after a random number of others, drawn from the
-//! plan's seed: every k-th would meet the same one of a server's processes again and again. A reply
-//! that is not hashed costs one comparison.
+//! The first reply of a thread is hashed, and then one after each random number of replies, drawn from the plan's
+//! seed: a fixed step could always meet the same one of a server's processes. A reply that is not hashed costs one
+//! comparison.
 
 use rand::{RngExt as _, SeedableRng as _};
 use rand_pcg::Pcg64Mcg;
@@ -13,8 +13,8 @@ use units::Nanos;
 /// Sets this stream of random numbers apart from others of the same seed.
 const STREAM: u64 = 0x626f_6469_6573;
 
-/// Share of the generator's CPU time that hashing may cost under [`Bodies::Sample`]. What is promised
-/// is 1 %; the figures below are of one machine.
+/// Share of the generator's CPU time that hashing may cost under [`Bodies::Sample`]. The documentation promises 1 %;
+/// the figures below come from one machine.
 const COST_MAX: f64 = 0.005;
 /// Under [`Bodies::Sample`] at most one reply in this many is hashed, however short its body is.
 const STRIDE_MIN: u64 = 100;
@@ -22,25 +22,25 @@ const STRIDE_MIN: u64 = 100;
 /// (`docs/load.md`, "Checks").
 const REQUEST_NS: f64 = 5_000.0;
 const REQUEST_NS_A_BYTE: f64 = 0.05;
-/// What hashing adds to that: copying the body out of the kernel, and SHA-256.
+/// What hashing adds: copying the body out of the kernel, and SHA-256.
 const LOOK_NS: f64 = 150.0;
 const LOOK_NS_A_BYTE: f64 = 0.8;
 /// The same on a CPU that has no instructions for SHA-256.
 const LOOK_NS_A_BYTE_SLOW: f64 = 5.0;
 
-/// Whose turn it is to be hashed, on one thread.
+/// Which replies of one thread are hashed.
 pub(crate) struct HashTurns {
     bodies: Bodies,
     random: Pcg64Mcg,
     /// Number of the next reply that is hashed; `u64::MAX` for none.
     next: u64,
-    /// One in this many is hashed. It follows from the longest body so far, since the length of the next
-    /// one is not known.
+    /// One in this many is hashed. It follows from the longest body so far, because the length of the next one is
+    /// unknown.
     stride: u64,
 }
 
 impl HashTurns {
-    /// Of that thread of the load.
+    /// For this thread of the load.
     pub(crate) fn new(plan: &LoadPlan, thread: u32) -> Self {
         let bodies = plan.verify.bodies;
         let seed = plan.seed ^ STREAM.wrapping_add(u64::from(thread) << 32);
@@ -54,7 +54,7 @@ impl HashTurns {
         nth >= self.next
     }
 
-    /// The `nth` reply is hashed, whose body has that length: the next one is drawn.
+    /// The `nth` reply is hashed; its body has that length. Draws the next one.
     pub(crate) fn take(&mut self, nth: u64, length: u64) {
         let stride = match self.bodies {
             Bodies::Hash(share) => (1.0 / share).round().max(1.0) as u64,
@@ -67,7 +67,7 @@ impl HashTurns {
     }
 }
 
-/// One of how many bodies of that length may be hashed.
+/// One in how many bodies of that length may be hashed.
 fn stride_of(length: u64, look_ns_a_byte: f64) -> u64 {
     let length = length as f64;
     let look = LOOK_NS + look_ns_a_byte * length;
@@ -89,7 +89,7 @@ fn look_ns_a_byte() -> f64 {
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct HashCounts {
     verified: u64,
-    /// Of them.
+    /// Of these, the ones that differ.
     differ: u64,
     first: Option<Different>,
 }
@@ -106,7 +106,7 @@ pub(crate) struct Different {
 }
 
 impl HashCounts {
-    /// A body was compared; `different` where it is not the expected one.
+    /// A body was compared; `different` if it is not the expected one.
     pub(crate) fn add(&mut self, different: Option<Different>) {
         self.verified += 1;
         self.differ += u64::from(different.is_some());
@@ -167,7 +167,7 @@ mod tests {
             assert_eq!(one[0], 0, "the first is always hashed");
             assert_eq!(one, hashed(Bodies::Hash(0.25), seed, 100_000, 1));
             assert_ne!(one, hashed(Bodies::Hash(0.25), seed + 1, 100_000, 1));
-            // No process of a server that takes turns is left out.
+            // Every process of a server that takes turns is met.
             for part in 0..8 {
                 let of_it = one.iter().filter(|nth| **nth % 8 == part).count();
                 assert!((2_700..3_600).contains(&of_it), "seed {seed}, {part}: {of_it}");

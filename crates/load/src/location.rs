@@ -1,6 +1,6 @@
-//! Where a redirect leads, and what is asked there. Owns the resolution of Location (RFC 3986, 5) and what
-//! of a request is sent again (RFC 9110, 15.4; where it leaves a choice, the Fetch standard, 4.4). Start
-//! reading at [`resolve`].
+//! Where a redirect leads, and what is requested there. Owns the resolution of Location (RFC 3986, 5) and which parts
+//! of a request are sent again (RFC 9110, 15.4; where that leaves a choice, the Fetch standard, 4.4). Start reading
+//! at [`resolve`].
 
 use record::{Redirect, is_redirect};
 use wire::Fields;
@@ -10,21 +10,20 @@ use crate::url::{self, UrlTarget};
 /// Most bytes of a Location that a record keeps.
 const LOCATION_MAX: usize = 200;
 
-/// What the next request differs by.
+/// How the next request differs.
 pub(crate) struct Hop<'a> {
     /// Status of the redirect.
     pub(crate) status: u16,
     /// The target as it stands in the request line.
     pub(crate) target: &'a str,
-    /// The new Host, where the request goes to another origin.
+    /// The new Host, if the request goes to another origin.
     pub(crate) host: Option<&'a str>,
-    /// Proxy-Authorization, where the request itself goes to a proxy.
+    /// Proxy-Authorization, if the request itself goes to a proxy.
     pub(crate) proxy_authorization: Option<&'a str>,
 }
 
-/// The URL that `location` means in the reply to a request to `base`; `None` where it is no http URL.
-/// Its fragment, name and password are left out: no server hears of the one, and the others would be
-/// a server's to choose.
+/// The URL that `location` means in the reply to a request to `base`; `None` if it is no http URL. Its fragment, name
+/// and password are left out: a fragment is never sent, and a server must not choose credentials.
 pub(crate) fn resolve(base: &UrlTarget, location: &[u8]) -> Option<UrlTarget> {
     let text = encoded(location);
     let reference = text.split('#').next().unwrap_or_default();
@@ -68,7 +67,8 @@ fn path_and_query(target: &str) -> (&str, Option<&str>) {
     target.split_once('?').map_or((target, None), |(path, query)| (path, Some(query)))
 }
 
-/// What no URL has is percent-encoded: servers send spaces and UTF-8 as they are, and clients go there.
+/// Characters that no URL may contain are percent-encoded: servers send spaces and UTF-8 as they are, and clients
+/// follow such redirects.
 fn encoded(location: &[u8]) -> String {
     let mut text = String::with_capacity(location.len());
     for &byte in location.trim_ascii() {
@@ -101,7 +101,7 @@ fn without_dots(path: &str) -> String {
     format!("/{}", kept.join("/"))
 }
 
-/// Whether two URLs have one origin: what was meant for the one may be sent to the other.
+/// Whether two URLs have the same origin, so that data meant for one may be sent to the other.
 pub(crate) fn is_same_origin(one: &UrlTarget, other: &UrlTarget) -> bool {
     one.is_tls == other.is_tls
         && one.port == other.port
@@ -144,7 +144,7 @@ pub(crate) fn next_request(request: &[u8], hop: &Hop<'_>, out: &mut Vec<u8>) {
     }
 }
 
-/// 303 asks for it of all but HEAD; with 301 and 302 a POST is changed as every browser changes it.
+/// 303 requires it for all methods but HEAD; with 301 and 302 a POST changes, as in every browser.
 fn becomes_get(status: u16, method: &[u8]) -> bool {
     match status {
         303 => method != b"GET" && method != b"HEAD",
@@ -218,8 +218,8 @@ mod tests {
 
     #[test]
     fn references_are_resolved_as_rfc_3986_has_it() {
-        // The examples of 5.4.1 and 5.4.2, except those that name other schemes or lose what an
-        // http request has not (fragments, parameters without a path).
+        // The examples of 5.4.1 and 5.4.2, except those with other schemes and those that lose parts that an http
+        // request does not have (fragments, parameters without a path).
         let base = url::parse("http://a/b/c/d;p?q").unwrap();
         let cases = [
             ("g", "http://a/b/c/g"),

@@ -3,22 +3,22 @@
 
 use units::Nanos;
 
-/// The estimate goes no higher: who oversleeps by more lost the CPU, and no spinning would help.
+/// Upper bound of the estimate: a thread that oversleeps by more lost the CPU, and spinning would not help.
 const MARGIN_MAX: Nanos = Nanos::from_micros(150);
 
-/// And no lower: the round through the worker's own loop.
+/// Lower bound: one round of the worker's own loop.
 const MARGIN_MIN: Nanos = Nanos::from_micros(5);
 
-/// Of what a wake-up was earlier than the estimate, this part is taken off.
+/// If a wake-up was earlier than the estimate, the estimate falls by this part of the difference.
 const DECAY: u64 = 32;
 
-/// Time by which a sleep is cut short, learnt from how late wake-ups were: a few us on a machine whose
-/// CPUs do not sleep deeply, 100 us in a virtual one.
+/// Time by which a sleep is shortened, learnt from how late wake-ups were: a few us on a machine whose CPUs do not
+/// sleep deeply, 100 us in a virtual one.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Margin(Nanos);
 
 impl Margin {
-    /// Nothing learnt: the longest.
+    /// Before anything is learnt: the longest.
     pub(crate) fn new() -> Self {
         Self(MARGIN_MAX)
     }
@@ -29,8 +29,8 @@ impl Margin {
         self.0
     }
 
-    /// A sleep ended `by` after it should have. It rises at once and falls slowly, and so stays above
-    /// most wake-ups: that of the last thirty or so which was latest.
+    /// A sleep ended `by` after it should have. The margin rises at once and falls slowly, so it stays above most
+    /// wake-ups: near the latest of the last thirty or so.
     #[inline]
     pub(crate) fn overslept(&mut self, by: Nanos) {
         let fallen = self.0.0 - self.0.0.saturating_sub(by.0) / DECAY;

@@ -1,9 +1,8 @@
-//! Several loads as one: what agents on different machines measured at the same time, or one load after
+//! Several loads as one: loads that agents on different machines measured at the same time, or one load after
 //! another. Owns what is added up, and what may not be. Start reading at [`merge`].
 //!
-//! Records lie on one axis of time by when each began; time in which none ran is left out of it, so a
-//! rate is over the time in which at least one of them ran. Counts and histograms add up exactly, in
-//! whatever order the records are given.
+//! Records lie on one time axis by when each began. Time in which none ran is left out, so a rate is over the time in
+//! which at least one of them ran. Counts and histograms add up exactly, in whatever order the records are given.
 
 use std::collections::BTreeMap;
 
@@ -20,21 +19,21 @@ use crate::series::INTERVALS_MAX;
 /// A record that is to be merged.
 #[derive(Debug, Clone, PartialEq)]
 pub struct MergeInput {
-    /// Its file, for what is said of it.
+    /// Its file, for messages.
     pub name: String,
     /// What was measured.
     pub record: LoadRecord,
-    /// What spoils its figures, in sentences.
+    /// What makes its figures unreliable, in sentences.
     pub findings: Vec<String>,
 }
 
-/// Why records cannot be one.
+/// Why records cannot be merged.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum MergeError {
     /// No record.
     #[error("no record to merge: name the files that `joust load --json` wrote")]
     None,
-    /// The same twice.
+    /// The same record twice.
     #[error("{first} and {second} hold the same load: name each load once")]
     Same {
         /// Its file.
@@ -49,7 +48,7 @@ pub enum MergeError {
     Merged {
         /// Its file.
         name: String,
-        /// Of how many.
+        /// Number of its parts.
         n_parts: usize,
     },
     /// It has lost results, or was changed.
@@ -57,22 +56,22 @@ pub enum MergeError {
     Unbalanced {
         /// Its file.
         name: String,
-        /// In what.
+        /// Where it is inconsistent.
         source: Imbalance,
     },
-    /// Figures that would mean two things.
+    /// The figures would have two meanings.
     #[error("{first} and {second} cannot be merged: {what}")]
     Differ {
         /// Its file.
         first: String,
         /// The other one.
         second: String,
-        /// In what.
+        /// How they differ.
         what: &'static str,
     },
 }
 
-/// One record of all of them; of one alone, that record.
+/// One record of all inputs; a single input is returned as it is.
 ///
 /// # Errors
 /// [`MergeError`].
@@ -90,7 +89,7 @@ pub fn merge(mut inputs: Vec<MergeInput>) -> Result<LoadRecord, MergeError> {
     }
     let knows_all = inputs.iter().all(|input| input.record.began_unix_ms.is_some());
     let began = |record: &LoadRecord| record.began_unix_ms.filter(|_| knows_all).unwrap_or(0);
-    // By what is in them, so that the order in which files are named is of no matter.
+    // Sorted by content, so that the order in which files are named does not matter.
     inputs.sort_by_cached_key(|input| (began(&input.record), input.record.to_json()));
     for pair in inputs.windows(2) {
         if pair[0].record == pair[1].record {
@@ -111,7 +110,7 @@ struct Placed {
     input: MergeInput,
     /// Its start.
     start: Nanos,
-    /// What its rate is over.
+    /// The length that its rate is over.
     length: Nanos,
     /// Added to its indexes of connections.
     first_conn: u32,
@@ -129,12 +128,12 @@ impl Placed {
     }
 }
 
-/// What may differ in no way: a figure would mean two things.
+/// What must not differ: otherwise a figure would have two meanings.
 fn check(inputs: &[MergeInput]) -> Result<(), MergeError> {
     let first = &inputs[0];
     let asked = |plan: &LoadPlan| {
         let mut requests = plan.requests.clone();
-        // What was answered before the load is up to the server.
+        // What the server answered before the load may differ.
         requests.iter_mut().for_each(|request| request.expected = None);
         (plan.n_requests, requests)
     };
@@ -157,7 +156,7 @@ fn check(inputs: &[MergeInput]) -> Result<(), MergeError> {
     Ok(())
 }
 
-/// Fields of a plan that may well differ from machine to machine, or that the merged record sums up.
+/// Fields of a plan that may differ from machine to machine, or that the merged record sums up.
 const OWN: [&str; 13] = [
     "url",
     "requests",
@@ -226,7 +225,7 @@ fn is_in_step(one: &LoadPlan, two: &LoadPlan) -> bool {
     one.seed == two.seed && one.share == two.share && draws(one) && draws(two)
 }
 
-/// Lays the records on one axis; they are in the order of their beginnings.
+/// Places the records on one axis; they are in the order of their beginnings.
 fn place(inputs: Vec<MergeInput>, begins: &[Nanos]) -> Vec<Placed> {
     let length = |input: &MergeInput| Nanos::from_secs_f64(input.record.rate_seconds());
     let lengths: Vec<Nanos> = inputs.iter().map(length).collect();
@@ -257,7 +256,7 @@ fn lay_out(begins: &[Nanos], lengths: &[Nanos]) -> (Vec<Nanos>, Nanos) {
     (starts, end.saturating_sub(origin).saturating_sub(gaps))
 }
 
-/// The most of something that there was at once.
+/// The highest number of something at one time.
 fn peak(placed: &[Placed], of: impl Fn(&LoadRecord) -> f64) -> f64 {
     let at = |instant: Nanos| {
         let runs =
@@ -312,7 +311,7 @@ fn join(placed: &[Placed], begins: &[Nanos]) -> LoadRecord {
 
 /// Counts and distributions: what simply adds up.
 fn add_counts(sum: &mut LoadRecord, one: &LoadRecord) {
-    // By name, so that a count that is new is not forgotten here.
+    // Named one by one, so that a new count is not forgotten here.
     let RequestCounts { started, done, ok, failed, unanswered, drained, retried } = one.requests;
     let requests = &mut sum.requests;
     requests.started += started;
@@ -340,7 +339,7 @@ fn add_counts(sum: &mut LoadRecord, one: &LoadRecord) {
     sum.latencies.merge(&one.latencies);
 }
 
-/// The figures of the distributions as they are now.
+/// Computes the figures of the merged distributions.
 fn sum_up(mut sum: LoadRecord) -> LoadRecord {
     let latencies = &sum.latencies;
     sum.connect_ms = LatencyMillis::from(&latencies.connect);
@@ -369,7 +368,7 @@ fn part(placed: &Placed) -> LoadPart {
     }
 }
 
-/// The plan of the first, with what all had together.
+/// The plan of the first record, with the totals of all.
 fn plan(placed: &[Placed], span: Nanos) -> LoadPlan {
     let plans = || placed.iter().map(|one| &one.record().plan);
     let mut sum = placed[0].record().plan.clone();
@@ -410,7 +409,7 @@ fn tls_use(placed: &[Placed]) -> Option<TlsUse> {
     Some(sum)
 }
 
-/// Rates are what was asked in the time of each, over the time of all.
+/// Each rate is what was requested in the record's own time, over the time of all records.
 fn open_loop(placed: &[Placed], span: Nanos, late: &Histogram) -> Option<OpenLoop> {
     let mut sum = OpenLoop { late_ms: LatencyMillis::from(late), ..OpenLoop::default() };
     for one in placed {
@@ -433,8 +432,8 @@ fn per_s(count: f64, span: Nanos) -> f64 {
     if seconds > 0.0 { count / seconds } else { 0.0 }
 }
 
-/// Stretches of one length over the whole axis. What happened in a stretch of a record is in the one in
-/// which its middle lies: counts add up, and an instant is off by less than the length of one.
+/// Intervals of one length over the whole axis. What a record counted in an interval goes to the interval that
+/// contains its middle: counts add up, and an instant is off by less than one interval.
 fn intervals(placed: &[Placed]) -> Vec<Interval> {
     let each =
         || placed.iter().flat_map(|one| one.record().intervals.iter().map(move |it| (one, it)));
@@ -469,7 +468,7 @@ fn intervals(placed: &[Placed]) -> Vec<Interval> {
     (0..=last).map(stretch).collect()
 }
 
-/// By name; none where a record has none, since the rows would not add up.
+/// By name; empty if any record has none, because the rows would not add up.
 fn by_request(placed: &[Placed]) -> Vec<RequestFigures> {
     if placed.iter().any(|one| one.record().by_request.is_empty()) {
         return Vec::new();
@@ -478,14 +477,14 @@ fn by_request(placed: &[Placed]) -> Vec<RequestFigures> {
     for row in placed[1..].iter().flat_map(|one| &one.record().by_request) {
         match rows.iter_mut().find(|sum| sum.name == row.name) {
             Some(sum) => sum.merge(row),
-            // Agents that reach the server by other names.
+            // Agents that reach the server under other names.
             None => rows.push(row.clone()),
         }
     }
     rows.into_iter().map(RequestFigures::summed_up).collect()
 }
 
-/// All logs, brought to the widest stride and to as many as one record may have, on the common axis.
+/// All logs on the common axis, with the widest stride and as many samples as one record may have.
 fn raw(placed: &[Placed]) -> (Vec<Sample>, u64) {
     let records = || placed.iter().map(Placed::record).filter(|record| !record.raw.is_empty());
     let most = records().map(|record| u64::from(record.plan.raw_max)).max().unwrap_or(0);

@@ -1,5 +1,5 @@
-//! From what was typed to a complete [`LoadPlan`]. Owns the refusals; the defaults are
-//! [`LoadPlan::get`]'s. Start reading at [`LoadOptions::plan`].
+//! Turns what was typed into a complete [`LoadPlan`]. Owns the refusals; the defaults are those of [`LoadPlan::get`].
+//! Start reading at [`LoadOptions::plan`].
 
 use std::collections::HashMap;
 use std::net::{IpAddr, SocketAddr};
@@ -35,11 +35,11 @@ pub const FOLLOW_MAX: u32 = 50;
 /// Most requests kept in the raw log (about 80 bytes each in memory).
 pub const RAW_MAX: u32 = 10_000_000;
 
-/// Shortest interval. Each costs about 10 us and is seldom looked at finer.
+/// Shortest interval. Each costs about 10 us, and finer detail is seldom needed.
 pub const INTERVAL_MIN: Nanos = Nanos::from_millis(10);
 
-/// Longest timeout. A request has three phases (connecting, first byte, rest), each with its own, and
-/// all three must fit into the hour that a histogram holds, or the longest would be cut off unseen.
+/// Longest timeout. A request has three phases (connecting, first byte, rest), each with its own timeout. All three
+/// must fit into the hour that a histogram holds; otherwise the longest requests would be cut off unseen.
 pub const TIMEOUT_MAX: Nanos = Nanos(SPAN_MAX.0 / 3);
 
 /// What a load is to do, as typed. `LoadOptions::new(url)` has the defaults.
@@ -61,8 +61,8 @@ pub struct LoadOptions {
     pub proxy: Option<String>,
     /// Unix socket to connect to instead of the URL's host.
     pub unix: Option<PathBuf>,
-    /// All else, as the plan has it. [`LoadOptions::plan`] checks it, and puts in what the fields above
-    /// ask for: URL, origins, requests and proxy. It has to say when the load ends.
+    /// Everything else, as the plan has it. [`LoadOptions::plan`] checks it and fills in what the fields above ask
+    /// for: URL, origins, requests and proxy. It must say when the load ends.
     pub draft: LoadPlan,
 }
 
@@ -138,7 +138,7 @@ pub enum PlanError {
 }
 
 impl LoadOptions {
-    /// The defaults, for that URL. When to end is still to be said.
+    /// The defaults for that URL. The caller must still say when to end.
     pub fn new(url: impl Into<String>) -> Self {
         let mut draft = LoadPlan::get(([127, 0, 0, 1], 80).into(), "/");
         draft.stop = LoadStop { requests: None, duration: None };
@@ -177,7 +177,7 @@ impl LoadOptions {
             ..self.draft.clone()
         };
         if plan.follow == 0 {
-            // The places of the origins are found by it already, and no redirect leads to others.
+            // The origins' addresses already follow from it, and no redirect leads to other origins.
             plan.connect_to.clear();
         }
         for (index, request) in plan.requests.iter().enumerate() {
@@ -210,7 +210,7 @@ impl LoadOptions {
             headers.extend(further.iter().cloned());
             let is_said =
                 headers.iter().any(|(name, _)| name.eq_ignore_ascii_case("authorization"));
-            // Two such fields are none that a server understands: what was written out holds.
+            // No server understands two such fields, so the one that was written out wins.
             if !is_said && let Some(user) = self.user.as_ref().or(target.user.as_ref()) {
                 headers.push(("Authorization".to_owned(), authorization(user)?));
             }
@@ -264,7 +264,7 @@ impl LoadOptions {
         refusals.into_iter().find(|(applies, _)| *applies).map_or(Ok(()), |(_, error)| Err(error))
     }
 
-    /// What cannot be together.
+    /// Refuses options that conflict.
     fn check_together(&self) -> Result<(), PlanError> {
         let follows = self.draft.follow > 0;
         let refusals = [

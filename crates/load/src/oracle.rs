@@ -13,7 +13,7 @@ use crate::fetch::{FetchError, Fetched, fetch_one};
 /// Most requests of a plan that are looked up: the first ones.
 pub const ORACLE_REQUESTS_MAX: usize = 100;
 
-/// How often each is made: two that agree could do so by chance of a cache that was cold.
+/// How often each request is made: two equal replies could both come from a cold cache.
 const LOOKS: u64 = 3;
 
 /// What was found.
@@ -38,19 +38,19 @@ pub struct Unverified {
 /// Why the body of a reply is not known before the load.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum WhyUnverified {
-    /// To ask may change things, or the reply has no body.
+    /// The request may change things, or the reply has no body.
     #[error("only GET requests are made before the load")]
     Method,
-    /// Each request is another one.
+    /// Each sending differs.
     #[error("it has placeholders, so each request may get another body")]
     Placeholders,
-    /// It stands behind [`ORACLE_REQUESTS_MAX`] others.
+    /// It comes after the first [`ORACLE_REQUESTS_MAX`] requests.
     #[error("only the first {ORACLE_REQUESTS_MAX} requests are made before the load")]
     TooMany,
     /// The load will count every such reply as failed.
     #[error("its reply has the status {0}, which --expect-status does not allow")]
     Status(u16),
-    /// The body that counts is that of where it leads.
+    /// The body that counts is that of the redirect's target.
     #[error("its reply is a redirect ({0}), which --follow follows")]
     Redirect(u16),
     /// Two of the three bodies differ.
@@ -64,7 +64,7 @@ pub enum WhyUnverified {
 }
 
 impl WhyUnverified {
-    /// Whether the plan alone says so: no reply would change it.
+    /// Whether the plan alone decides this: no reply would change it.
     pub fn is_planned(&self) -> bool {
         matches!(self, Self::Method | Self::Placeholders | Self::TooMany)
     }
@@ -76,8 +76,8 @@ pub fn unverifiable(plan: &LoadPlan) -> Vec<Unverified> {
     (0..plan.requests.len()).filter_map(unverifiable).collect()
 }
 
-/// Finds out what the plan's requests are answered with, where its [`record::Verify`] compares
-/// bodies, and writes it into the plan.
+/// Finds out how the plan's requests are answered, if its [`record::Verify`] compares bodies, and writes it into the
+/// plan.
 ///
 /// # Errors
 /// A request had no complete reply.
@@ -126,7 +126,7 @@ fn look_up(
     Ok(Ok(ExpectedBody { length: Bytes(first.body.len() as u64), sha256: hex_sha256(&first.body) }))
 }
 
-/// What all bodies are to be, where it is a local file that they are compared with.
+/// The body that all bodies must equal, if they are compared with a local file.
 ///
 /// # Errors
 /// The file cannot be read.

@@ -1,8 +1,8 @@
 //! Which request of the plan is next. Start reading at [`Picker`].
 //!
-//! In order costs a comparison where all weights are 1, and a binary search over their sums
-//! elsewhere; at random it costs two draws (the alias method of Walker, in Vose's form, with whole
-//! numbers: the shares are exact). Nothing is allocated after the start.
+//! In order costs a comparison if all weights are 1, and otherwise a binary search over their sums. At random costs
+//! two draws (the alias method of Walker, in Vose's form, with whole numbers: the shares are exact). Nothing is
+//! allocated after the start.
 
 use rand::{RngExt as _, SeedableRng as _};
 use rand_pcg::Pcg64Mcg;
@@ -30,15 +30,14 @@ pub(crate) struct Picker {
 enum Law {
     /// There is one.
     Only,
-    /// Places `turn`, `turn + stride`, ... of the endless list in which each request stands weight
-    /// times in a row.
+    /// Places `turn`, `turn + stride`, ... of an endless list in which each request occurs `weight` times in a row.
     InOrder {
         /// Place in the list, below its length.
         place: u64,
         stride: u64,
         /// Sum of the weights.
         length: u64,
-        /// Sum of the weights up to and with each request; empty where all weights are 1.
+        /// Sum of the weights up to and with each request; empty if all weights are 1.
         ends: Vec<u64>,
     },
     AtRandom {
@@ -60,7 +59,7 @@ impl Picker {
     /// For one thread.
     ///
     /// # Panics
-    /// If the plan has no request or a weight of 0: it has neither.
+    /// If the plan has no request or a weight of 0, which a checked plan never has.
     pub(crate) fn new(plan: &LoadPlan, turn: ThreadIndex) -> Self {
         assert!(turn.index < turn.of, "turn {} of {}", turn.index, turn.of);
         let requests = &plan.requests;

@@ -3,16 +3,15 @@
 
 use record::RequestPlan;
 
-/// Highest value of `{rand}`: the highest that a signed integer of 64 bits holds, since what reads
-/// it is mostly a database.
+/// Highest value of `{rand}`: the highest signed 64-bit integer, since its reader is mostly a database.
 const RAND_MAX: u64 = i64::MAX as u64;
 
 /// A piece of a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum TemplatePiece<'a> {
-    /// As it stands.
+    /// Fixed text.
     Text(&'a [u8]),
-    /// Something that differs from one sending to the next.
+    /// A value that differs from one sending to the next.
     Hole(Placeholder<'a>),
 }
 
@@ -32,15 +31,15 @@ pub(crate) enum Placeholder<'a> {
     Csv {
         /// File, as written.
         file: &'a str,
-        /// Name or number of the column, as written, `:all` behind a number included.
+        /// Name or number of the column, as written, including `:all` after a number.
         column: &'a str,
     },
 }
 
-/// Stands behind the number of a column where the first row has values, too.
+/// Follows the number of a column if the first row has values, too.
 pub(crate) const ALL_ROWS: &str = "all";
 
-/// Text that begins like a placeholder and is not one.
+/// Text that begins like a placeholder but is not one.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
     "`{0}` is not a placeholder: write {{seq}}, {{rand}}, {{rand:1-100}} (low, then high) or \
@@ -51,7 +50,7 @@ pub struct PlaceholderError(pub(crate) String);
 /// The pieces of `text`. Braces that begin no placeholder stay as they are.
 ///
 /// # Errors
-/// `{rand:` or `{csv:` is there and what follows makes no sense.
+/// `{rand:` or `{csv:` is there, but what follows is invalid.
 pub(crate) fn split(text: &[u8]) -> Result<Vec<TemplatePiece<'_>>, PlaceholderError> {
     let mut pieces = Vec::new();
     let (mut start, mut at) = (0, 0);
@@ -102,7 +101,7 @@ fn placeholder(inside: &[u8]) -> Result<Option<Placeholder<'_>>, PlaceholderErro
     Ok(Some(found))
 }
 
-/// A file and its column. A file that has no row of names says so behind the number: `u.csv:2:all`.
+/// A file and its column. A file without a row of names is marked after the number: `u.csv:2:all`.
 fn file_and_column(place: &str) -> Option<(&str, &str)> {
     let (file, column) = place.rsplit_once(':')?;
     let of_all = file.rsplit_once(':').filter(|(_, number)| {
@@ -117,8 +116,8 @@ pub(crate) fn is_templated(text: impl AsRef<[u8]>) -> bool {
         .map_or(true, |pieces| pieces.iter().any(|piece| matches!(piece, TemplatePiece::Hole(_))))
 }
 
-/// The first piece of `text` that begins like a placeholder and is not one: an open brace, the word after it,
-/// and the brace that closes it if one is there. JSON has none: there a brace is followed by a quote.
+/// The first piece of `text` that begins like a placeholder but is not one: an open brace, the word after it, and the
+/// closing brace if there is one. JSON never matches, because there a quote follows a brace.
 pub fn literal_braces(text: &str) -> Option<&str> {
     split(text.as_bytes()).ok()?.into_iter().find_map(|piece| {
         let TemplatePiece::Text(text) = piece else { return None };

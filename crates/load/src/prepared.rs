@@ -1,9 +1,7 @@
-//! A request as it is sent each time: bytes that stay, and holes that are filled anew. Start reading at
-//! [`Prepared`].
+//! A request as it is sent each time: fixed bytes, and holes that are filled anew. Start reading at [`Prepared`].
 //!
-//! Cost of one request: without holes none, since the same bytes are sent again. With holes one copy
-//! of its bytes, and a draw or a few divisions for each hole; nothing is allocated while the buffer
-//! has room.
+//! Cost of one request: none without holes, since the same bytes are sent again. With holes: one copy of its bytes,
+//! and a draw or a few divisions for each hole. Nothing is allocated while the buffer has room.
 
 use std::ops::Range;
 
@@ -15,7 +13,7 @@ use wire::{RequestHead, RequestKind, RequestLayout, Version, WriteError};
 use crate::placeholders::{Placeholder, PlaceholderError, TemplatePiece, split};
 use crate::proxy;
 
-/// What a placeholder stands for while the head is checked; it is allowed everywhere.
+/// The value of a placeholder while the head is checked; it is valid everywhere.
 const SAMPLE: &str = "0";
 
 /// Digits of the largest length.
@@ -24,7 +22,7 @@ const LENGTH_DIGITS_MAX: usize = 20;
 /// Why a request of a plan cannot be sent.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum PrepareError {
-    /// A part that no head can have.
+    /// A part that no head may contain.
     #[error(transparent)]
     Head(#[from] WriteError),
     /// An invalid placeholder.
@@ -53,7 +51,7 @@ pub enum PrepareError {
         /// Name of the field.
         field: String,
     },
-    /// Content-Length of a body whose length changes.
+    /// A fixed Content-Length for a body whose length changes.
     #[error(
         "the field `Content-Length` cannot be right for a body with placeholders: leave it out, joust \
          writes it"
@@ -61,12 +59,12 @@ pub enum PrepareError {
     Length,
 }
 
-/// A request of a plan, ready to be sent over and over.
+/// A request of a plan, ready to be sent repeatedly.
 #[derive(Debug)]
 pub(crate) struct Prepared {
-    /// The bytes that stay, without those of holes.
+    /// The fixed bytes, without those of holes.
     text: Vec<u8>,
-    /// Where values go, in rising order of place; the one for cookies is always there.
+    /// Where values go, in rising order of position; the hole for cookies is always there.
     holes: Vec<Hole>,
     /// Bytes of `text` that belong to the head.
     head_len: usize,
@@ -78,7 +76,7 @@ pub(crate) struct Prepared {
     origin: u32,
 }
 
-/// A place before `text[at]`.
+/// A position before `text[at]`.
 #[derive(Debug, Clone, Copy)]
 struct Hole {
     at: usize,
@@ -92,7 +90,7 @@ enum Value {
         low: u64,
         high: u64,
     },
-    /// Row `seq` of a column of the plan, from the start again after the last.
+    /// Row `seq` of a column of the plan; after the last row it starts again.
     Csv {
         column: usize,
         /// Whether it is one component of a target.
@@ -100,13 +98,13 @@ enum Value {
     },
     /// Digits of the length of the body.
     Length,
-    /// A field Cookie, or the end of the one that is there (RFC 6265, 5.4: never two).
+    /// A Cookie field, or the end of the existing one (RFC 6265, 5.4: never two).
     Cookies {
         is_joined: bool,
     },
 }
 
-/// What the holes of one request are filled with.
+/// The values for the holes of one request.
 pub(crate) struct Fill<'a> {
     /// Number of the request, unique over all threads.
     pub(crate) seq: u64,
@@ -118,20 +116,19 @@ pub(crate) struct Fill<'a> {
     pub(crate) cookies: Option<&'a [u8]>,
 }
 
-/// The first request of a plan as it goes over the wire, where nothing of it changes from one sending to the
-/// next; `None` where something does.
+/// The first request of a plan as it is sent, if it is always the same; otherwise `None`.
 ///
 /// # Errors
-/// Something of it cannot be sent as it stands.
+/// A part of it cannot be sent as it is.
 pub fn first_request(plan: &LoadPlan) -> Result<Option<Vec<u8>>, PrepareError> {
     Ok(Prepared::new(plan, &plan.requests[0])?.bytes().map(<[u8]>::to_vec))
 }
 
 impl Prepared {
-    /// Renders what stays of a request of `plan`.
+    /// Renders the fixed part of a request of `plan`.
     ///
     /// # Errors
-    /// Something of it cannot be sent as it stands.
+    /// A part of it cannot be sent as it is.
     pub(crate) fn new(plan: &LoadPlan, request: &RequestPlan) -> Result<Self, PrepareError> {
         if let Some(bytes) = &request.verbatim {
             return Ok(Self::verbatim(request, bytes));
@@ -211,8 +208,7 @@ impl Prepared {
         }
     }
 
-    /// The request, where it is always the same; then the fast path is to send these. Cookies are
-    /// not among them.
+    /// The request without cookies, if it is always the same; the fast path sends these bytes.
     pub(crate) fn bytes(&self) -> Option<&[u8]> {
         self.is_fixed.then_some(&self.text)
     }
@@ -227,7 +223,7 @@ impl Prepared {
         self.is_idempotent
     }
 
-    /// What the framing of its replies depends on.
+    /// What decides the framing of its replies.
     pub(crate) fn kind(&self) -> RequestKind {
         self.kind
     }
@@ -237,7 +233,7 @@ impl Prepared {
         self.origin
     }
 
-    /// Appends the request to `out`; gives the length of its head, empty line included.
+    /// Appends the request to `out`; returns the length of its head, including the empty line.
     pub(crate) fn render(&self, fill: &mut Fill<'_>, out: &mut Vec<u8>) -> usize {
         let (start, mut done) = (out.len(), 0);
         let (mut length, mut body) = (None, None);
@@ -266,8 +262,8 @@ impl Prepared {
     }
 }
 
-/// Puts digits in the midst of `out`; gives their count. They are known only when what follows them
-/// stands there, and what follows is mostly short.
+/// Inserts digits into `out`; returns their count. They are known only after the text behind them is written, and
+/// that text is mostly short.
 fn insert_number(out: &mut Vec<u8>, place: usize, number: u64) -> usize {
     let end = out.len();
     push_number(out, number);
@@ -311,8 +307,8 @@ fn push_value(value: Value, fill: &mut Fill<'_>, out: &mut Vec<u8>) {
     }
 }
 
-/// Appends `value` as one component of a target: what is not unreserved is percent-encoded
-/// (RFC 3986, 2.3), so that no value can end the path or the query, or the request line.
+/// Appends `value` as one component of a target. All but unreserved characters are percent-encoded (RFC 3986, 2.3),
+/// so that no value can end the path, the query or the request line.
 fn push_component(out: &mut Vec<u8>, value: &[u8]) {
     const DIGITS: &[u8; 16] = b"0123456789ABCDEF";
     for &byte in value {
@@ -344,12 +340,12 @@ fn sample(pieces: &[TemplatePiece<'_>]) -> Vec<u8> {
     parts.collect::<Vec<_>>().concat()
 }
 
-/// As [`sample`], for what was a string: placeholders are whole characters, so it is one again.
+/// As [`sample`], for text that was a string: placeholders are whole characters, so the result is one again.
 fn sample_text(pieces: &[TemplatePiece<'_>]) -> String {
     String::from_utf8(sample(pieces)).expect("a string without its placeholders is a string")
 }
 
-/// Values of columns that go into a field must not end it.
+/// Checks that no value of a column ends the field it goes into.
 fn check_values(
     plan: &LoadPlan,
     field: &str,
@@ -378,7 +374,7 @@ fn column_index(plan: &LoadPlan, file: &str, name: &str) -> Result<usize, Prepar
     index.ok_or(PrepareError::NoColumn { file, column })
 }
 
-/// Takes the samples out of rendered bytes, from the front to the end, and notes the holes.
+/// Takes the samples out of rendered bytes, from front to end, and notes the holes.
 struct HoleCutter<'a> {
     plan: &'a LoadPlan,
     bytes: &'a [u8],
@@ -394,7 +390,7 @@ impl<'a> HoleCutter<'a> {
         Self { plan, bytes, head, done: 0, text, holes: Vec::new() }
     }
 
-    /// Keeps what stands before `place`.
+    /// Keeps the bytes before `place`.
     fn keep_until(&mut self, place: usize) {
         self.text.extend_from_slice(&self.bytes[self.done..place]);
         self.done = place;
@@ -404,7 +400,7 @@ impl<'a> HoleCutter<'a> {
         self.holes.push(Hole { at: self.text.len(), value });
     }
 
-    /// Puts `pieces` where their sample stands.
+    /// Puts `pieces` in place of their sample.
     fn replace(
         &mut self,
         range: Range<usize>,
@@ -429,7 +425,7 @@ impl<'a> HoleCutter<'a> {
         Ok(())
     }
 
-    /// The values of fields; cookies join the field that is there.
+    /// The values of fields; cookies join the existing Cookie field.
     fn fields(
         &mut self,
         layout: &RequestLayout,
@@ -446,7 +442,7 @@ impl<'a> HoleCutter<'a> {
         Ok(())
     }
 
-    /// The rest of the head; gives its length, holes not counted.
+    /// The rest of the head; returns its length without holes.
     fn end_head(&mut self, layout: &RequestLayout, body_varies: bool, adds_cookies: bool) -> usize {
         if let Some(digits) = layout.length.clone().filter(|_| body_varies) {
             self.keep_until(digits.start);

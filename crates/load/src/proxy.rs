@@ -1,8 +1,8 @@
-//! A proxy of HTTP: how it is typed, what it is asked, and what it answers to CONNECT. Owns the forms of
-//! RFC 9110, 9.3.6 and RFC 9112, 3.2.2. Start reading at [`parse`].
+//! A proxy of HTTP: how it is typed, what it is asked, and how it answers CONNECT. Owns the forms of RFC 9110, 9.3.6
+//! and RFC 9112, 3.2.2. Start reading at [`parse`].
 //!
-//! Cost: one comparison for each connection that is made, one request and one reply more for each
-//! tunnel; nothing for each request, whose bytes are rendered once with the target in absolute form.
+//! Cost: one comparison per connection, and one more request and reply per tunnel. It costs nothing per request,
+//! whose bytes are rendered once with the target in absolute form.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -77,12 +77,12 @@ pub(crate) fn parse(typed: &str, sources: &[IpAddr]) -> Result<Proxy, ProxyError
     Ok(Proxy { addr, host, authorization })
 }
 
-/// The proxy that a request without TLS says its whole URL to, where there is one.
+/// The proxy to which a request without TLS sends its whole URL, if there is one.
 pub(crate) fn of_plain<'a>(plan: &'a LoadPlan, origin: &Origin) -> Option<&'a Proxy> {
     plan.proxy.as_ref().filter(|_| origin.tls_name.is_none())
 }
 
-/// What is sent to the proxy before TLS begins; empty where there is no tunnel.
+/// The request to the proxy before TLS begins; empty if there is no tunnel.
 pub(crate) fn connect_request(plan: &LoadPlan, origin: &Origin) -> Vec<u8> {
     let Some(proxy) = plan.proxy.as_ref().filter(|_| origin.tls_name.is_some()) else {
         return Vec::new();
@@ -94,7 +94,7 @@ pub(crate) fn connect_request(plan: &LoadPlan, origin: &Origin) -> Vec<u8> {
     format!("CONNECT {to} HTTP/1.1\r\nHost: {to}\r\n{field}\r\n").into_bytes()
 }
 
-/// Host and port: CONNECT has no port that goes without saying.
+/// Host and port: CONNECT has no default port.
 pub(crate) fn authority(origin: &Origin) -> String {
     let is_ipv6 = origin.host.ends_with(']');
     let has_port = !is_ipv6 && origin.host.contains(':');
@@ -102,7 +102,7 @@ pub(crate) fn authority(origin: &Origin) -> String {
     if has_port { origin.host.clone() } else { format!("{}:{port}", origin.host) }
 }
 
-/// What came of a CONNECT.
+/// The result of a CONNECT.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Tunnel {
     /// Nothing yet.
@@ -144,7 +144,7 @@ pub(crate) fn read_tunnel(parser: &mut ReplyParser, bytes: &[u8]) -> Tunnel {
     }
 }
 
-/// What became of a connection to the proxy that was lost before it was of use.
+/// What happened to a connection to the proxy that was lost before it could be used.
 pub(crate) fn lost(failure: Failure) -> String {
     match failure {
         Failure::Refused => "refused the connection".to_owned(),

@@ -1,13 +1,12 @@
-//! What one thread of the load counts: an interval being filled, histograms, a bounded log of requests.
-//! Owns every number that ends up in the record. Start reading at [`Recorder::ended`].
+//! What one thread of the load counts: the current interval, histograms, a bounded log of requests. Owns every number
+//! that ends up in the record. Start reading at [`Recorder::ended`].
 //!
-//! Cost of a request: three histogram entries (5 ns each) and a dozen additions on lines that stay in
-//! the cache. Where a plan has several requests, one byte says which row a request counts in, and its
-//! counters and one histogram entry more are added (some 10 ns); where it has one, a test of a length.
-//! A finished interval is handed on as a whole, ten times a second, and a fresh one is
-//! taken; nothing else is allocated. A good reply is one addition more, in the bin of its millisecond: a
-//! division and a line that the replies before it have fetched. The statuses of an interval are the difference of two looks at the
-//! totals: 1,000 counters, ten times a second.
+//! Cost of a request: three histogram entries (5 ns each) and a dozen additions on lines that stay in the cache. If a
+//! plan has several requests, one byte says in which row a request counts, and its counters and one more histogram
+//! entry are added (some 10 ns). If it has one request, this costs a test of a length. A finished interval is handed
+//! on as a whole, ten times a second, and a fresh one is taken; nothing else is allocated. A good reply adds one more
+//! addition, in the bin of its millisecond: a division and a line that earlier replies have fetched. The statuses of
+//! an interval are the difference between two readings of the totals: 1,000 counters, ten times a second.
 
 use record::{
     ByteCounts, Carrier, Completions, ConnectionEnds, ErrorCounts, Interval, LoadPlan, Outcome,
@@ -20,12 +19,12 @@ use wire::tls::Handshake;
 
 use crate::conn::ServerEnd;
 
-/// Status codes that are counted apart: three digits.
+/// Number of status codes that are counted separately: three digits.
 const STATUSES: usize = 1000;
 
-/// Connections of a thread that the kernel is asked about when they are closed while the load runs; behind them, one
-/// in this many. Where each request has its own connection, a system call more a
-/// request would be a tenth of its cost.
+/// The first connections of a thread that are closed while the load runs: the kernel is asked about each of them, and
+/// then about one in this many. If each request has its own connection, one more system call per request would be a
+/// tenth of its cost.
 const LOOKED_AT_FIRST: u64 = 1000;
 const LOOKED_AT_ONE_OF: u64 = 16;
 
@@ -34,28 +33,28 @@ pub(crate) struct Recorder {
     interval: Interval,
     /// CPU clock of the thread when the interval began.
     interval_cpu: Nanos,
-    /// Whether requests are due regardless of others (open loop): only then is waiting for a connection
-    /// told apart.
+    /// Whether requests are due regardless of others (open loop): only then is waiting for a connection counted
+    /// separately.
     is_open_loop: bool,
     pub(crate) totals: Totals,
     /// `totals.status` when the interval began.
     status_before: Vec<u64>,
-    /// Row of each request in `totals.by_request`; empty where the plan has one.
+    /// Row of each request in `totals.by_request`; empty if the plan has one request.
     row_of: Vec<u8>,
     raw: RawLog,
 }
 
-/// What a thread counted from start to end; service and response times lie in the intervals.
+/// What a thread counted from start to end; service and response times are in the intervals.
 #[derive(Default)]
 pub(crate) struct Totals {
     pub(crate) requests: RequestCounts,
     pub(crate) errors: ErrorCounts,
     /// Complete replies, by status.
     pub(crate) status: Vec<u64>,
-    /// Replies that broke off behind their heads, by status.
+    /// Replies that broke off after their heads, by status.
     pub(crate) broken_status: Vec<u64>,
     pub(crate) bytes: ByteCounts,
-    /// Of `requests.ok`: those within the window.
+    /// The part of `requests.ok` within the window.
     pub(crate) ok_in_window: u64,
     pub(crate) followed: u64,
     pub(crate) connects: u64,
@@ -69,7 +68,7 @@ pub(crate) struct Totals {
     pub(crate) by_request: Vec<RequestFigures>,
     pub(crate) completions: Completions,
     pub(crate) connection_ends: ConnectionEnds,
-    /// `connections` is counted by `connects` alone.
+    /// Its `connections` come from `connects` alone.
     pub(crate) tcp: TcpUse,
     /// Connections that were closed while the load ran.
     n_closed: u64,
@@ -89,7 +88,7 @@ impl Recorder {
     /// For a thread that does a part of `plan`, with at most `raw_max` requests in the log.
     pub(crate) fn new(plan: &LoadPlan, raw_max: u32) -> Self {
         let is_open_loop = plan.pacing.is_open();
-        // Those that a load of any kind records, so that no request waits for their memory.
+        // These histograms are used by every kind of load: allocated now, so that no request waits for memory.
         let [connect, first_byte] = [Histogram::new(), Histogram::new()];
         let of_law = || if is_open_loop { Histogram::new() } else { Histogram::default() };
         let [status, broken_status] = [(); 2].map(|()| vec![0; STATUSES]);
@@ -158,7 +157,7 @@ impl Recorder {
         }
     }
 
-    /// A request for which a connection was free was sent `span` after it should have been.
+    /// A request that had a free connection was sent `span` after it should have been.
     #[inline]
     pub(crate) fn late(&mut self, span: Nanos) {
         if self.is_open_loop {
@@ -166,7 +165,7 @@ impl Recorder {
         }
     }
 
-    /// An established connection is given up or was lost. Whether the kernel is to be asked about it.
+    /// An established connection was given up or lost. Returns whether to ask the kernel about it.
     pub(crate) fn disconnected(&mut self) -> bool {
         let totals = &mut self.totals;
         totals.open -= 1;
@@ -174,7 +173,7 @@ impl Recorder {
         totals.n_closed <= LOOKED_AT_FIRST || totals.n_closed.is_multiple_of(LOOKED_AT_ONE_OF)
     }
 
-    /// What the kernel knew of a connection before it was closed; `None` where it is not TCP.
+    /// What the kernel knew of a connection before it was closed; `None` if it is not TCP.
     pub(crate) fn looked_at(&mut self, info: Option<TcpInfo>) {
         let Some(info) = info else { return };
         self.totals.tcp.merge(&TcpUse {
@@ -197,7 +196,7 @@ impl Recorder {
         self.totals.lag_max = self.totals.lag_max.max(lag);
     }
 
-    /// A request ended, well or not.
+    /// A request ended, successfully or not.
     #[inline]
     pub(crate) fn ended(&mut self, sample: &Sample, time: Time) {
         let totals = &mut self.totals;
@@ -234,7 +233,7 @@ impl Recorder {
         self.raw.offer(sample);
     }
 
-    /// The row of a request whose bytes were read; `None` where there is one request alone.
+    /// The row of a request whose bytes were read; `None` if the plan has only one request.
     #[inline]
     fn row(&mut self, sample: &Sample) -> Option<&mut RequestFigures> {
         let row = *self.row_of.get(sample.request as usize)?;
@@ -261,7 +260,7 @@ impl Recorder {
         }
     }
 
-    /// A request was still out when the load ended.
+    /// A request was still unanswered when the load ended.
     pub(crate) fn unanswered(&mut self, sample: &Sample) {
         self.totals.requests.unanswered += 1;
         self.totals.requests.retried += u64::from(sample.carrier == Carrier::Retried);
@@ -285,7 +284,7 @@ impl Recorder {
         self.interval.end()
     }
 
-    /// Takes the interval that is over and begins the next; `cpu` is the thread's CPU clock.
+    /// Takes the finished interval and begins the next one; `cpu` is the thread's CPU clock.
     pub(crate) fn next_interval(&mut self, cpu: Nanos) -> Interval {
         let next = Interval::new(self.interval.end(), self.interval.length);
         let mut over = std::mem::replace(&mut self.interval, next);
@@ -298,13 +297,13 @@ impl Recorder {
         over
     }
 
-    /// The end of all, at `now`: the last interval, cut off there, and the rest.
+    /// The end of the load at `now`: the last interval, cut off there, and the rest.
     pub(crate) fn finish(mut self, now: Nanos, cpu: Nanos) -> (Option<Interval>, Totals, RawLog) {
         let mut last = self.next_interval(cpu);
         last.length = now.saturating_sub(last.start);
         if last.length == Nanos::ZERO {
             let is_empty = last.started + last.ok + last.errors.total() + last.bytes_read == 0;
-            // What ended at the very boundary belongs to the stretch after it, which then is there.
+            // What ended exactly on the boundary belongs to the next interval, which must then exist.
             last.length = Nanos(1);
             return ((!is_empty).then_some(last), self.totals, self.raw);
         }
@@ -312,7 +311,7 @@ impl Recorder {
     }
 }
 
-/// Index 0 gathers what has no status; it is not shown.
+/// Index 0 counts replies without a status; it is not shown.
 #[inline]
 fn count_status(counts: &mut [u64], status: u16) {
     if let Some(count) = counts.get_mut(usize::from(status)) {
@@ -320,7 +319,7 @@ fn count_status(counts: &mut [u64], status: u16) {
     }
 }
 
-/// Whether a request that failed so was sent at all.
+/// Whether a request with this failure was sent at all.
 fn was_sent(outcome: Outcome) -> bool {
     !matches!(
         outcome,
@@ -381,18 +380,18 @@ impl Totals {
     }
 }
 
-/// Every k-th request, up to a bound; when it is full every other one is dropped and k doubles.
+/// Keeps every k-th request, up to a bound; when it is full, drops every other one and doubles k.
 pub(crate) struct RawLog {
     samples: Vec<Sample>,
     n_max: usize,
     stride: u64,
-    /// Requests to let pass before the next is kept.
+    /// Requests to skip before the next one is kept.
     skip: u64,
 }
 
 impl RawLog {
     fn new(n_max: u32) -> Self {
-        // All of it is reserved now: a log that grows allocates in the middle of the load.
+        // All memory is reserved now, because a growing log would allocate in the middle of the load.
         let n_max = n_max as usize;
         Self { samples: Vec::with_capacity(n_max), n_max, stride: 1, skip: 0 }
     }
@@ -435,8 +434,8 @@ impl RawLog {
         self.stride *= 2;
     }
 
-    /// One log of several, of at most `n_max` samples: all brought to the widest stride, in the order of
-    /// ending.
+    /// Makes one log of several, of at most `n_max` samples: all brought to the widest stride, in the order of their
+    /// ends.
     pub(crate) fn merge(mut logs: Vec<Self>, n_max: u32) -> (Vec<Sample>, u64) {
         let mut stride = logs.iter().map(|log| log.stride).max().unwrap_or(1);
         loop {

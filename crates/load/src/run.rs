@@ -102,15 +102,15 @@ impl<'a> Control<'a> {
         Self { watch: Some(watch), ..self }
     }
 
-    /// Calls `notice` with a line for the user, where something is not as he might expect.
+    /// Calls `notice` with a line for the user if something is not as expected.
     #[must_use]
     pub fn noticing(self, notice: &'a dyn Fn(&str)) -> Self {
         Self { notice: Some(notice), ..self }
     }
 
-    /// Lets `scenario` play the users, in place of the requests of the plan, of which there is to be
-    /// one that stands for them. The load is a closed loop without pipelining (a user may ask several
-    /// requests at once), and ends at the latest when all users have left.
+    /// Lets `scenario` play the users instead of the plan's requests; the plan must have one request that stands for
+    /// them. The load is a closed loop without pipelining (a user may send several requests at once), and ends at the
+    /// latest when all users have left.
     #[must_use]
     pub fn acting(self, scenario: &'a dyn Scenario) -> Self {
         Self { scenario: Some(scenario), ..self }
@@ -163,23 +163,23 @@ pub fn run_on<D: Driver>(
         result
     });
     if !plan.cpus.is_empty() {
-        // It was allowed before; if it no longer is, the caller stays where the load was.
+        // It was allowed before; if it no longer is, the caller stays on the CPUs of the load.
         affinity::pin(&before).ok();
     }
     result
 }
 
-/// What a thread tells the one that gathers.
+/// What a thread reports to the gathering thread.
 enum ThreadReport {
-    /// It can begin; it waits for its gate.
+    /// It can begin, and waits for its gate.
     Ready,
     /// An interval is over.
     Over { thread: usize, interval: Box<Interval> },
-    /// It is done.
+    /// It has finished.
     Done { thread: usize, measured: Box<Measured> },
     /// It cannot work.
     Failed(LoadError),
-    /// It panics; the scope that joins it will too.
+    /// It panics; so will the scope that joins it.
     Panicked,
 }
 
@@ -193,7 +193,7 @@ struct LoadThread<'a> {
     scenario: Option<&'a dyn Scenario>,
 }
 
-/// Reports that its thread panics, so that nobody waits for the others for ever.
+/// Reports that its thread panics, so that the others are not waited for for ever.
 struct PanicReporter<'a>(&'a Sender<ThreadReport>);
 
 impl Drop for PanicReporter<'_> {
@@ -223,7 +223,7 @@ impl LoadThread<'_> {
         report.send(last).ok();
     }
 
-    /// `None` where the load never began, since another thread could not.
+    /// Returns `None` if the load never began because another thread could not.
     fn measure<D: Driver>(
         &self,
         make: &(impl Fn(usize, u32) -> io::Result<D> + Sync),
@@ -233,7 +233,7 @@ impl LoadThread<'_> {
         if let Some(cpu) = cpu_of(self.plan, self.thread) {
             pin(&[cpu])?;
         }
-        // Where it is refused, a request of an open loop may be 50 us later, and that is measured.
+        // If this is refused, a request of an open loop may be 50 us later; the delay is measured.
         clock::sharpen_timers().ok();
         let driver = make(self.thread, self.share.connections)?;
         let worker =
@@ -260,7 +260,7 @@ fn pin(cpus: &[u32]) -> Result<(), LoadError> {
     })
 }
 
-/// Opens the gates when all are ready, and takes what the threads report until all are done.
+/// Opens the gates when all threads are ready, and takes their reports until all have finished.
 fn gather(
     plan: &LoadPlan,
     control: &Control<'_>,
@@ -288,7 +288,7 @@ fn gather(
                 gathered.measured.push((thread, measured));
             }
             ThreadReport::Failed(error) => return Err(error),
-            // Not seen by the caller: the scope panics when it has joined the thread.
+            // The caller does not see this error: the scope panics when it has joined the thread.
             ThreadReport::Panicked => return Err(LoadError::Driver(io::Error::other("a panic"))),
         }
         gathered.settle(control);
@@ -303,7 +303,7 @@ fn gather(
     Ok(record)
 }
 
-/// What each thread counted from start to end is what its intervals say.
+/// Checks that each thread's totals equal the sums of its intervals.
 fn check_threads(measured: &[Measured], intervals: &[Interval]) -> Result<(), Imbalance> {
     if measured.len() < 2 {
         return Ok(());
@@ -320,13 +320,13 @@ fn check_threads(measured: &[Measured], intervals: &[Interval]) -> Result<(), Im
 /// What the threads have reported so far.
 struct Gathered {
     series: Series,
-    /// Intervals that are not over on every thread, merged over those on which they are.
+    /// Intervals that are not yet over on every thread, merged over those on which they are.
     open: VecDeque<Interval>,
-    /// Intervals that were over on every thread.
+    /// Number of intervals that were over on every thread.
     n_settled: usize,
-    /// Intervals that are over on each thread; `usize::MAX` when it is done.
+    /// Number of intervals that are over on each thread; `usize::MAX` when it has finished.
     n_over: Vec<usize>,
-    /// Threads that are done, and what they measured.
+    /// Threads that have finished, and what they measured.
     measured: Vec<(usize, Box<Measured>)>,
 }
 
@@ -382,7 +382,7 @@ fn join(plan: &LoadPlan, measured: Vec<Measured>, intervals: Vec<Interval>) -> L
     let client = client_use(plan, &measured, &totals);
     let span = law_span(plan, &measured, window);
     let open_loop = open_loop(plan, &measured, &totals, (span, window));
-    // A scenario may find TLS anywhere, and mostly does not.
+    // A scenario may meet TLS anywhere, but mostly does not.
     let is_planned = plan.origins.iter().any(|origin| origin.tls_name.is_some());
     let tls = tls_use(&measured).filter(|tls| is_planned || *tls != TlsUse::default());
     let mut redirects = Redirects { followed: totals.followed, first: None };
@@ -452,7 +452,7 @@ fn client_use(plan: &LoadPlan, measured: &[Measured], totals: &Totals) -> Client
     }
 }
 
-/// What all threads of an open loop were asked for in the `span` of its law, and how far they kept it.
+/// What all threads of an open loop were asked for in the `span` of its law, and how well they kept it.
 fn open_loop(
     plan: &LoadPlan,
     measured: &[Measured],
@@ -467,7 +467,7 @@ fn open_loop(
         sum.overdue += counts.overdue;
         sum.queue_max += counts.waiting_max;
     }
-    // The instants of a log come in bursts, and the last of them may be one: no rate was asked for.
+    // The instants of a log come in bursts, and may end in one: no rate was requested.
     let is_replay = matches!(plan.pacing, Pacing::Replay { .. });
     if is_replay {
         sum.overdue = 0;
@@ -479,9 +479,8 @@ fn open_loop(
     sum
 }
 
-/// The scheduled duration of what was due, if that is longer than the window or if no more was asked
-/// for. Ten requests at 10/s have a second. It makes no difference whether the window ends when the
-/// last one is due, at its reply, or long after.
+/// The scheduled duration of what was due, if it is longer than the window or if nothing more was requested. Ten
+/// requests at 10/s have a second, whether the window ends when the last one is due, at its reply, or long after.
 fn law_span(plan: &LoadPlan, measured: &[Measured], window: Nanos) -> Nanos {
     let each = || measured.iter().map(|one| one.window.backlog);
     let is_over = plan.stop.duration.is_none() && each().all(|counts| counts.next_due.is_none());
@@ -491,23 +490,23 @@ fn law_span(plan: &LoadPlan, measured: &[Measured], window: Nanos) -> Nanos {
     let (due, last) = each().fold((0, Nanos::ZERO), |(due, last), counts| {
         (due + counts.due, last.max(counts.last_due))
     });
-    // One gap more, as long as those that were.
+    // One more gap, as long as the average of the others.
     let by_gaps =
         || (due > 1).then(|| Nanos((last.0 as f64 * due as f64 / (due - 1) as f64) as u64));
     let span = each().filter_map(|counts| until_next(plan, counts)).min().or_else(by_gaps);
-    // A thread that drops requests goes on after the others have had theirs.
+    // A thread that drops requests goes on after the others have finished theirs.
     span.map(|span| span.max(last)).filter(|span| *span > Nanos::ZERO).unwrap_or(window)
 }
 
-/// The time that the law has for a thread's requests. Where chance makes the instants, the next one
-/// tells, for it is neither nearer nor farther than others; that of a log may be as far as anything.
+/// The time that the law has for a thread's requests. If the instants are random, the next instant is the estimate,
+/// because its gap is like any other; the next instant of a log may be at any distance.
 fn until_next(plan: &LoadPlan, counts: BacklogCounts) -> Option<Nanos> {
     let is_chance = !matches!(plan.pacing, Pacing::Replay { .. });
     counts.span.or(counts.next_due.filter(|_| is_chance))
 }
 
-/// What the law asks for by second. Threads that drop requests draw further than others, each at its
-/// own part of the rate.
+/// What the law asks for per second. Threads that drop requests draw further than others, each at its own part of the
+/// rate.
 fn asked_per_s(plan: &LoadPlan, measured: &[Measured], sum: &OpenLoop, span: Nanos) -> f64 {
     let each = || measured.iter().map(|one| one.window.backlog);
     if sum.dropped == 0 || !each().all(|counts| counts.is_spent) {

@@ -1,22 +1,21 @@
-//! The highest rate at which goals hold: which rate is tried next, and when enough is known. Owns the
-//! strategy; the caller makes the loads. It uses no clock, socket or terminal.
+//! The highest rate at which goals hold: which rate to try next, and when enough is known. Owns the strategy; the
+//! caller makes the loads. It uses no clock, socket or terminal.
 //! Start reading at [`search`], then [`TriedRates::next`].
 //!
-//! A try is a coin whose chances change with the rate: far below the limit it holds, far above it
-//! does not, and near it either may come. So a rate is believed by how its tries agree. `repeats` of
-//! one outcome and none of the other make it certain, and each that disagrees asks for as many again:
-//! 3:0, 6:1 (Wald's sequential test has the same form). A majority of three is not enough: with a
-//! chance of one third it is wrong in a quarter of cases, and a search asks near the limit by design.
-//! A rate with two of each is ambiguous and stays so; the interval then reaches over it. A try with too
-//! few requests for the goals says nothing of its rate but that a higher one would have more of them.
+//! A try is a coin whose chances change with the rate: far below the limit it holds, far above it fails, and near it
+//! either may happen. So a rate is judged by how its tries agree. It is certain after `repeats` of one outcome and
+//! none of the other, and each disagreeing try requires as many again: 3:0, 6:1 (Wald's sequential test has the same
+//! form). A majority of three is not enough: with a chance of one third it is wrong in a quarter of cases, and a
+//! search by design tries rates near the limit. A rate with two of each is ambiguous and stays so; the interval then
+//! includes it. A try with too few requests for the goals says nothing of its rate, except that a higher rate would
+//! have more requests.
 //!
-//! 1. From a first guess by factors, until one rate held (or had too few requests) and one did not;
-//!    one try each.
+//! 1. From a first guess by factors, until one rate held (or had too few requests) and one failed; one try each.
 //! 2. Halving of the distance between them, in logarithms; one try each.
-//! 3. Where they are near enough: both ends are tried until each is certain. An end that is not what
-//!    it seemed moves the interval, and 2 goes on.
+//! 3. When they are near enough: both ends are tried until each is certain. If an end turns out to differ from its
+//!    first try, the interval moves, and step 2 continues.
 //!
-//! Bounds: [`SearchOptions::tries_max`] over all; a rate that always has requests enough is tried at most
+//! Bounds: [`SearchOptions::tries_max`] over all; a rate that always has enough requests is tried at most
 //! `2 repeats + 1` times.
 
 use record::{
@@ -29,14 +28,14 @@ use crate::pacing::RATE_MAX;
 /// Factor between rates while none has failed yet, and while none has held.
 const STEP_UP: f64 = 2.0;
 const STEP_DOWN: f64 = 4.0;
-/// First rate, as a part of the guess: goals on latency hold below the rate at which a server is
-/// saturated, and often at half of it.
+/// First rate, as a part of the guess: goals on latency hold only below the rate at which a server is saturated,
+/// often up to half of it.
 const FIRST_SHARE: f64 = 0.5;
-/// First rate where there is no guess.
+/// First rate if there is no guess.
 const FIRST: PerSecond = PerSecond(100.0);
-/// Lowest rate that is tried where no other was set: one request in ten seconds is no load.
+/// Lowest rate that is tried if none was set: one request in ten seconds is no load.
 const RATE_MIN: PerSecond = PerSecond(0.1);
-/// Finest precision: below it a rate is all rounding.
+/// Finest precision: below it, differences between rates are rounding.
 const PRECISION_MIN: f64 = 0.001;
 /// Tries of each outcome that make a rate ambiguous for good.
 const EACH_OF_AMBIGUOUS: u32 = 2;
@@ -44,13 +43,13 @@ const EACH_OF_AMBIGUOUS: u32 = 2;
 /// What a search looks for, and how hard.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SearchOptions {
-    /// What is to hold, at least one.
+    /// What must hold; at least one goal.
     pub goals: Vec<Goal>,
     /// Lowest rate that is tried, and the first.
     pub low: Option<PerSecond>,
     /// Highest rate that is tried.
     pub high: Option<PerSecond>,
-    /// About where the limit could be at most: the rate of a short closed loop.
+    /// Approximate upper bound of the limit: the rate of a short closed loop.
     pub high_guess: Option<PerSecond>,
     /// How wide the interval may be: high / low - 1.
     pub precision: Share,
@@ -61,7 +60,7 @@ pub struct SearchOptions {
 }
 
 impl SearchOptions {
-    /// For these goals, as precise as 5 %, with 3 repeats and at most 40 tries.
+    /// For these goals, with a precision of 5 %, 3 repeats and at most 40 tries.
     pub fn new(goals: Vec<Goal>) -> Self {
         Self {
             goals,
@@ -74,7 +73,7 @@ impl SearchOptions {
         }
     }
 
-    /// What of them makes no search.
+    /// Checks that the options make a search.
     ///
     /// # Errors
     /// The reason, with the way out.
@@ -107,8 +106,7 @@ impl SearchOptions {
         Ok(())
     }
 
-    /// Which goal cannot be searched for where connections are kept, and why: it takes many connects to
-    /// judge it.
+    /// The goal that cannot be searched for with kept connections, and why: judging it takes many connects.
     pub fn refused_where_kept(&self) -> Option<String> {
         let is_of_connecting = |goal: &&Goal| match goal {
             Goal::Latency { phase: RequestSpan::Connect, figure, .. } => {
@@ -123,12 +121,12 @@ impl SearchOptions {
     }
 }
 
-/// Looks for the highest rate at which the goals hold. `measure` makes a load at a rate (an open
-/// loop), and `watch` sees the record after each, as far as it is known. A load that was interrupted
-/// ends the search and is no try; what was known before is in the record.
+/// Looks for the highest rate at which the goals hold. `measure` makes a load at a rate (an open loop), and `watch`
+/// sees the record so far after each load. An interrupted load ends the search and is no try; what was known before
+/// is in the record.
 ///
 /// # Errors
-/// The first of `measure`.
+/// The first error of `measure`.
 ///
 /// # Panics
 /// If [`SearchOptions::check`] refuses the options.
@@ -185,8 +183,8 @@ fn begun(options: &SearchOptions) -> SearchRecord {
     }
 }
 
-/// What most of the failed tries at the upper end failed by; the length of the tries where one end is
-/// missing since tries had too few requests.
+/// What limits the rate: the generator, if most failed tries at the upper end met its limit; the length of the tries,
+/// if one end is missing because they had too few requests.
 fn limit(record: &SearchRecord) -> Limit {
     let at_end = |t: &&Try| Some(t.rate) == record.lowest_bad && !t.is_good() && !t.is_sparse();
     let failed: Vec<&Try> = record.tries.iter().filter(at_end).collect();
@@ -216,7 +214,7 @@ struct Level {
     rate: PerSecond,
     good: u32,
     bad: u32,
-    /// Tries with too few requests to say either.
+    /// Tries with too few requests to decide.
     sparse: u32,
 }
 
@@ -230,7 +228,7 @@ impl Level {
         least >= EACH_OF_AMBIGUOUS || most >= repeats * (1 + least)
     }
 
-    /// The outcome of most tries; `None` while it is ambiguous.
+    /// The outcome of most tries; `None` if it is ambiguous.
     fn leaning(&self) -> Option<Leaning> {
         if self.sparse > self.good + self.bad {
             return Some(Leaning::Unknown);
@@ -250,7 +248,7 @@ impl Level {
 enum Leaning {
     Good,
     Bad,
-    /// As many requests as come at this rate cannot say.
+    /// This rate gives too few requests to decide.
     Unknown,
 }
 
@@ -276,7 +274,7 @@ impl TriedRates {
         }
     }
 
-    /// Index of the highest level below the lowest bad one that leans so.
+    /// Index of the highest level below the lowest bad one with this leaning.
     fn lower(&self, leaning: Leaning) -> Option<usize> {
         let below = &self.levels[..self.upper().unwrap_or(self.levels.len())];
         below.iter().rposition(|level| level.leaning() == Some(leaning))
@@ -287,8 +285,8 @@ impl TriedRates {
         self.levels.iter().position(|level| level.leaning() == Some(Leaning::Bad))
     }
 
-    /// Indices of the highest good level below the lowest bad one, and of that. A rate that holds
-    /// above one that does not is no way out: who is asked for the higher meets the lower too.
+    /// Indices of the highest good level below the lowest bad one, and of the lowest bad one. A rate that holds above
+    /// one that fails does not help: a server that must carry the higher rate meets the lower one too.
     fn ends(&self) -> (Option<usize>, Option<usize>) {
         (self.lower(Leaning::Good), self.upper())
     }
@@ -307,7 +305,7 @@ impl TriedRates {
                 (_, next) => next,
             },
             (None, Some(bad)) => match self.lower(Leaning::Unknown) {
-                // A lower rate has fewer requests still: what can be known lies above this one.
+                // A lower rate would have even fewer requests: anything that can be known lies above this one.
                 Some(unknown) => match self.between(unknown, bad, options) {
                     Next::End(_) => Next::End(SearchEnding::NoneGood),
                     next @ Next::Try(_) => next,
@@ -317,7 +315,7 @@ impl TriedRates {
         }
     }
 
-    /// No rate has failed: the next is higher, unless the highest is settled.
+    /// No rate has failed: try a higher one, unless the highest is settled.
     fn above(&self, high: PerSecond, repeats: u32) -> Next {
         let top = self.levels.last().expect("something was tried");
         if top.leaning().is_none() && !top.is_settled(repeats) {
@@ -334,7 +332,7 @@ impl TriedRates {
         }
     }
 
-    /// Something held, and all above it has too few requests or is ambiguous: where that begins.
+    /// Something held, and everything above it has too few requests or is ambiguous: find where that begins.
     fn above_good(&self, good: usize, options: &SearchOptions) -> Next {
         match self.between(good, good + 1, options) {
             Next::End(_) => Next::End(SearchEnding::Noisy),
@@ -342,7 +340,7 @@ impl TriedRates {
         }
     }
 
-    /// No rate has held: the next is lower, unless the lowest is settled.
+    /// No rate has held: try a lower one, unless the lowest is settled.
     fn below(&self, low: PerSecond, repeats: u32) -> Next {
         let bottom = self.levels.first().expect("something was tried");
         let is_undecided = bottom.leaning().is_none() && !bottom.is_settled(repeats);
@@ -356,8 +354,7 @@ impl TriedRates {
         Next::Try(PerSecond((bottom.rate.0 / STEP_DOWN).max(low.0)))
     }
 
-    /// Something held (or is not known to) below something that did not, and all between them is
-    /// ambiguous.
+    /// A rate that held (or is unknown) lies below one that failed, and everything between them is ambiguous.
     fn between(&self, good: usize, bad: usize, options: &SearchOptions) -> Next {
         let SearchOptions { precision, repeats, .. } = options;
         let is_open = |level: &&Level| !level.is_settled(*repeats);
@@ -374,7 +371,7 @@ impl TriedRates {
         if ratio(widest) > 1.0 + precision.0 {
             return Next::Try(middle(widest[0].rate, widest[1].rate));
         }
-        // The upper one first: it is the one that a passing disturbance makes.
+        // The upper end first, because a passing disturbance makes a rate fail.
         if let Some(end) = [levels[levels.len() - 1], levels[0]].iter().find(is_open) {
             return Next::Try(end.rate);
         }
@@ -383,8 +380,7 @@ impl TriedRates {
     }
 }
 
-/// Whether a limit may lie between the two: not between two that have too few requests, nor between two
-/// that are ambiguous.
+/// Whether a limit may lie between the two: not if both have too few requests, and not if both are ambiguous.
 fn has_limit(pair: &[Level]) -> bool {
     let leanings = [pair[0].leaning(), pair[1].leaning()];
     leanings.iter().any(|leaning| matches!(leaning, Some(Leaning::Good | Leaning::Bad)))
@@ -395,7 +391,7 @@ fn ratio(pair: &[Level]) -> f64 {
     pair[1].rate.0 / pair[0].rate.0
 }
 
-/// Halfway in logarithms, in four digits where they tell it from both ends.
+/// Halfway in logarithms, rounded to four digits if that differs from both ends.
 fn middle(low: PerSecond, high: PerSecond) -> PerSecond {
     let exact = (low.0 * high.0).sqrt();
     let scale = 10f64.powf(exact.log10().floor() - 3.0);
@@ -437,7 +433,7 @@ mod tests {
             Self { mu, noise, chance: Pcg64Mcg::seed_from_u64(seed), empty, n_loads: 0 }
         }
 
-        /// Where p99 is the limit of [`goals`].
+        /// The rate at which p99 equals the limit of [`goals`].
         fn capacity(&self) -> f64 {
             self.mu - 100f64.ln() / 0.1
         }
@@ -446,7 +442,7 @@ mod tests {
             self.n_loads += 1;
             let rho = rate.0 / self.mu;
             let p99 = if rho < 1.0 { 100f64.ln() / (self.mu - rate.0) } else { 1000.0 };
-            // Irwin and Hall: twelve uniform ones make a normal one, nearly.
+            // Irwin and Hall: the sum of twelve uniform variates is nearly normal.
             let normal = (0..12).map(|_| self.chance.random::<f64>()).sum::<f64>() - 6.0;
             self.of(rate, p99 * (self.noise * normal).exp())
         }
@@ -544,7 +540,7 @@ mod tests {
         let found = run(&options, |rate| queue.of(rate, if holds(rate.0) { 0.01 } else { 1.0 }));
         assert_eq!(found.highest_good.map(|r| r.0 < 150.0), Some(true), "{found:?}");
         assert!(found.lowest_bad.unwrap().0 < 250.0);
-        // Told, where it was seen.
+        // Reported if it was seen.
         let again = SearchRecord { lowest_bad: Some(PerSecond(100.5)), ..found };
         assert!(again.good_above().iter().all(|rate| rate.0 > 100.5));
     }
@@ -666,7 +662,7 @@ mod tests {
 
     #[test]
     fn where_tries_are_too_short_higher_rates_are_tried_and_none_is_called_bad() {
-        // p99.9 wants about thousands of requests; in a second the rate is as many.
+        // p99.9 needs thousands of requests; in a second there are as many as the rate says.
         let goals = parse_goals("p99.9<100ms").unwrap();
         let options = SearchOptions { goals, high_guess: Some(PerSecond(40.0)), ..options() };
         let found = run(&options, |rate| in_a_second(rate, 1e5));
@@ -683,7 +679,7 @@ mod tests {
         assert_eq!((found.highest_good, found.lowest_bad), (None, None), "nothing is known");
         assert_eq!(found.tries.last().unwrap().rate, PerSecond(200.0));
 
-        // All that has enough requests is bad; below it nothing can be known.
+        // Every rate with enough requests is bad; below them nothing can be known.
         let found = run(&options, |rate| in_a_second(rate, 100.0));
         assert_eq!((found.limit, found.ending), (Limit::Samples, SearchEnding::NoneGood));
         let bad = found.lowest_bad.unwrap();
@@ -805,7 +801,7 @@ mod tests {
         assert_eq!(outcome("p99<1s", 1000, 500), TryOutcome::Held);
         assert_eq!(outcome("p99<1s,errors<60%", 1000, 501), TryOutcome::Held);
         assert_eq!(outcome("p99<1s,errors<40%", 1000, 501), TryOutcome::Broken);
-        // One that fails of one is no proof of anything.
+        // One failure in one request proves nothing.
         assert_eq!(outcome("p99<1s", 1, 1), TryOutcome::TooFewSamples);
     }
 

@@ -1,5 +1,5 @@
-//! TLS of one thread: whom to trust, which handshakes offer to resume, what came of them. Owns the choice
-//! and the counts. Start reading at [`Secure::client`].
+//! TLS of one thread: whom to trust, which handshakes offer to resume, and their results. Owns the choice and the
+//! counts. Start reading at [`Secure::client`].
 
 use std::path::{Path, PathBuf};
 
@@ -25,7 +25,7 @@ pub enum TlsSetupError {
     Config(#[from] TlsConfigError),
 }
 
-/// What all threads share; `None` where TLS is not spoken. Users may find it anywhere.
+/// What all threads share; `None` if TLS is not used. Users may meet TLS anywhere.
 ///
 /// # Errors
 /// [`TlsSetupError`].
@@ -66,19 +66,19 @@ pub fn check_tls(plan: &LoadPlan) -> Result<(), TlsSetupError> {
 /// TLS of one thread.
 pub(crate) struct Secure {
     config: TlsClientConfig,
-    /// Share of handshakes that offer to resume, and the part of one that is left over from those
-    /// before: so the share is kept exactly, evenly, and without chance.
+    /// Share of handshakes that offer to resume, and the fraction left over from earlier ones. So the share is kept
+    /// exactly and evenly, without randomness.
     resume: f64,
     owed: f64,
     counts: TlsUse,
 }
 
 impl Secure {
-    /// For a thread with `n_slots` connections and its own sessions. It is made on the thread that
-    /// it is for, before the load begins.
+    /// For a thread with `n_slots` connections and its own sessions. It is made on its own thread, before the load
+    /// begins.
     pub(crate) fn new(config: &TlsClientConfig, resume: f64, n_slots: u32) -> Self {
-        // A connection that is opened takes a ticket, and brings two: so many are there for all that
-        // are opened at once.
+        // A new connection takes a ticket and brings two, so that there are enough for all connections that are
+        // opened at once.
         let config = config.with_own_sessions(2 * n_slots.clamp(1, 10_000) as usize);
         config.warm_up();
         Self { config, resume, owed: 0.0, counts: TlsUse::default() }
@@ -87,7 +87,7 @@ impl Secure {
     /// The client's side of a new connection.
     ///
     /// # Errors
-    /// No certificate can be for that name.
+    /// No certificate can be valid for that name.
     pub(crate) fn client(&mut self, name: &str) -> Result<Box<TlsClient>, TlsError> {
         self.owed += self.resume;
         let resumption = if self.owed >= 1.0 {
@@ -117,12 +117,12 @@ impl Secure {
         handshake
     }
 
-    /// A connection failed by TLS; the first time its reason is kept.
+    /// A connection failed in TLS; the first reason is kept.
     pub(crate) fn failed(&mut self, error: &TlsError) {
         self.counts.failure.get_or_insert_with(|| error.to_string());
     }
 
-    /// What came of it all.
+    /// The counts of all handshakes.
     pub(crate) fn counts(self) -> TlsUse {
         self.counts
     }

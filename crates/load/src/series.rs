@@ -3,23 +3,23 @@
 
 use record::Interval;
 
-/// Most intervals kept: two minutes at the default of 100 ms. When there would be more, neighbours
-/// are joined, so that memory does not grow with time. Each is packed, as `stats` has it: some 10 KB
-/// instead of 540, which would be 650 MB for two minutes.
+/// Most intervals kept: two minutes at the default of 100 ms. Beyond that, neighbours are joined, so that memory does
+/// not grow with time. Each is packed by `stats`: some 10 KB instead of 540 KB, which would be 650 MB for two
+/// minutes.
 pub(crate) const INTERVALS_MAX: usize = 1200;
 
-/// Intervals in order, without gaps, all of one length but the last.
+/// Intervals in order, without gaps, all of the same length except the last.
 #[derive(Default)]
 pub(crate) struct Series {
     intervals: Vec<Interval>,
     /// Intervals added so far.
     n_added: usize,
-    /// log2 of how many of those make one that is kept.
+    /// log2 of the number of added intervals that make one kept interval.
     joined_log2: u32,
 }
 
 impl Series {
-    /// Adds the interval that follows on the last one added.
+    /// Adds the interval that follows the last one.
     pub(crate) fn add(&mut self, mut interval: Interval) {
         pack(&mut interval);
         let place = self.n_added >> self.joined_log2;
@@ -35,7 +35,7 @@ impl Series {
     }
 
     fn join_neighbours(&mut self) {
-        // INTERVALS_MAX is even, so that every one has its neighbour.
+        // INTERVALS_MAX is even, so every interval has a neighbour.
         let mut pairs = std::mem::take(&mut self.intervals).into_iter();
         while let (Some(mut left), Some(right)) = (pairs.next(), pairs.next()) {
             join(&mut left, &right);

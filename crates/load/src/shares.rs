@@ -1,18 +1,18 @@
-//! Who does which part of a load: agents, then threads, then connections. Owns the division, which is fixed
-//! before the start, so that counts come out exactly. Start reading at [`thread_shares`].
+//! Which agent, thread and connection does which part of a load. Owns the division, which is fixed before the start,
+//! so that counts add up exactly. Start reading at [`thread_shares`].
 
 use record::LoadPlan;
 
 use crate::pacing::ArrivalShare;
 
-/// What one thread does of a load.
+/// One thread's part of a load.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct ThreadShare {
     /// Connections, at least 1.
     pub(crate) connections: u32,
     /// Index of the first of them in the agent's load.
     pub(crate) first_conn: u32,
-    /// Requests to start; `u64::MAX` where only time ends the load.
+    /// Requests to start; `u64::MAX` if only time ends the load.
     pub(crate) requests: u64,
     /// Most requests in its raw log.
     pub(crate) raw_max: u32,
@@ -26,16 +26,16 @@ pub(crate) struct ThreadShare {
 }
 
 impl ArrivalShare {
-    /// Number in the whole load of the `n`th request, from 0, of whose turn this is.
+    /// Number, in the whole load, of the `n`th request of this thread, from 0.
     pub(crate) fn index_of(self, n: u64) -> u64 {
         let own = u64::from(self.n);
         n / own * u64::from(self.of) + u64::from(self.first) + n % own
     }
 }
 
-/// The share of each thread of this agent. Requests go by connections, not by threads: with 3
-/// connections on 2 threads each connection has a third of them, so that none finishes long before
-/// the others. The instants of an open loop are divided in the same way, so that the counts agree.
+/// The share of each thread of this agent. Requests are divided by connections, not by threads: with 3 connections on
+/// 2 threads each connection gets a third of them, so that none finishes long before the others. The instants of an
+/// open loop are divided in the same way, so that the counts agree.
 pub(crate) fn thread_shares(plan: &LoadPlan) -> Vec<ThreadShare> {
     let (agents, agent) = (u64::from(plan.share.of), u64::from(plan.share.index));
     let all_conns = u64::from(plan.connections);
@@ -66,9 +66,9 @@ pub(crate) fn thread_shares(plan: &LoadPlan) -> Vec<ThreadShare> {
     (0..threads).map(share).collect()
 }
 
-/// Room for samples. A log that is to hold every request has room for all of a thread's, whether requests
-/// are shared out by connections, as here, or by threads, as a scenario may do it. Together threads may
-/// have more room than the plan allows: that is settled when their logs are merged.
+/// Room for samples. A log that should hold every request has room for all requests of a thread, whether they are
+/// divided by connections, as here, or by threads, as a scenario may do. Together, the threads may have more room
+/// than the plan allows; merging their logs settles that.
 fn raw_share(
     plan: &LoadPlan,
     (all_conns, of_conns): (u64, std::ops::Range<u64>),

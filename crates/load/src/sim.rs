@@ -1,11 +1,10 @@
-//! A network and a server in virtual time, behind the same [`Driver`] as the kernel: the real workers run
-//! on it, hundreds of loads a second, and what they measure has a known answer. Owns the clock and the
-//! chance of a simulation. What the world does is in [`Script`]. Start reading at [`run`], then
-//! [`SimDriver`].
+//! A network and a server in virtual time, with the same [`Driver`] interface as the kernel. The real workers run on
+//! it, hundreds of loads a second, and the right results are known. Owns the clock and the random numbers of a
+//! simulation; [`Script`] says what the world does. Start reading at [`run`], then [`SimDriver`].
 //!
-//! Nothing here takes time but what the script says: a request sent at t is answered at t + delay,
-//! exactly, and processing costs nothing (unless [`Script::client`] says so). Same script, same
-//! seed, same plan: the same record, byte for byte.
+//! Nothing here takes time except what the script says: a request sent at t is answered at exactly t + delay, and
+//! processing costs nothing (unless [`Script::client`] says so). The same script, seed and plan give the same record,
+//! byte for byte.
 
 mod requests;
 mod script;
@@ -27,7 +26,7 @@ use requests::{Came, Head, Requests};
 pub use script::{Act, Connecting, Script, Slots, Stall, body};
 use script::{HINTS, Payloads, Wanted};
 
-/// One in this many pieces that the client discards is delivered all the same: a driver may do so.
+/// One in this many pieces that the client discards is delivered anyway, as a real driver may do.
 const DELIVERED_ONE_OF: u32 = 8;
 
 /// Carries out a plan against a script.
@@ -42,8 +41,8 @@ pub fn run(
     run_on(plan, control, |thread, n_slots| Ok(SimDriver::new(script, thread, n_slots)))
 }
 
-/// A [`Driver`] in virtual time: one thread's own network and server. Memory is bounded by what is
-/// under way; nothing is allocated for a request once that has been reached.
+/// A [`Driver`] in virtual time: one thread's own network and server. Memory is bounded by what is under way; once
+/// that bound is reached, nothing is allocated for a request.
 pub struct SimDriver {
     script: Script,
     payloads: Payloads,
@@ -53,11 +52,11 @@ pub struct SimDriver {
     /// Under way.
     coming: BinaryHeap<Coming>,
     n_made: u64,
-    /// What had come at the last wake-up and was not taken, the next last. All of one slot lies
-    /// together, as the trait wants it.
+    /// What had arrived at the last wake-up and was not taken, in reverse order. All completions of one slot are
+    /// adjacent, as the trait requires.
     batch: Vec<Coming>,
     n_batches: u64,
-    /// When each of the server's slots is free, where it has some.
+    /// When each of the server's slots is free, if it has slots.
     slots: Vec<Nanos>,
     received: Bytes,
     /// When the last completion came.
@@ -73,17 +72,17 @@ struct Conn {
     is_used: bool,
     generation: u32,
     requests: Requests,
-    /// What the server will do when the body is there.
+    /// What the server will do when the body has arrived.
     acting: Option<(Act, Head)>,
-    /// When the last reply will have left: the next one follows.
+    /// When the last reply will have left; the next one follows it.
     leaves_until: Nanos,
-    /// The server has ended the connection, or will: it acts on no further request.
+    /// How the server has ended the connection, or will end it: it acts on no further request.
     end: Option<End>,
     /// Requests that were acted on.
     n_acts: u64,
-    /// It will end it with the next request.
+    /// Whether it ends the connection with the next request.
     closes_on_next: bool,
-    /// Bytes that the client does not want to see.
+    /// Bytes that the client discards.
     discard: u64,
     /// The last batch that it was in, and its place there.
     batch: u64,
@@ -94,14 +93,14 @@ struct Conn {
 #[derive(Clone, Copy)]
 struct End {
     at: Nanos,
-    /// What the client sends after that is answered by RST.
+    /// Whether anything that the client sends later is answered by RST.
     resets: bool,
 }
 
 /// Something under way to the client.
 struct Coming {
     at: Nanos,
-    /// Order of making: what was made first comes first where instants are equal. In a batch: place.
+    /// Order of creation, which decides if instants are equal. In a batch: the position.
     order: u64,
     slot: Slot,
     generation: u32,
@@ -191,7 +190,7 @@ impl SimDriver {
         }
     }
 
-    /// When the server has worked on a request that comes now: in the slot that is free first.
+    /// When the server finishes a request that arrives now, in the slot that is free first.
     fn served_at(&mut self) -> Nanos {
         let Some(slots) = self.script.slots else { return self.now + self.script.delay };
         let delay = match slots.spread {
@@ -252,7 +251,7 @@ impl SimDriver {
         }
     }
 
-    /// Makes a batch of all that has come.
+    /// Makes a batch of everything that has arrived.
     fn gather(&mut self) {
         self.n_batches += 1;
         let mut n_gathered = 0;
@@ -320,7 +319,7 @@ impl Driver for SimDriver {
         self.now
     }
 
-    /// The simulated client uses CPU time only as the script says, and that is in the time itself.
+    /// The simulated client uses CPU time only as the script says, and that is already in the virtual time.
     fn cpu(&mut self) -> Nanos {
         Nanos::ZERO
     }
@@ -378,7 +377,7 @@ impl Driver for SimDriver {
         Ok(())
     }
 
-    /// Looking again and again costs nothing here, and would take for ever: time passes at once.
+    /// Polling repeatedly costs nothing here but would never end, so time passes at once.
     fn poll(&mut self, until: Nanos) -> io::Result<()> {
         self.wait(until)
     }
@@ -409,7 +408,7 @@ impl Driver for SimDriver {
 }
 
 impl Ord for Coming {
-    /// The heap's greatest is what comes first.
+    /// The heap's greatest element is the one that arrives first.
     fn cmp(&self, other: &Self) -> Ordering {
         (other.at, other.order).cmp(&(self.at, self.order))
     }

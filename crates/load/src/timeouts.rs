@@ -1,9 +1,8 @@
-//! Deadlines of connections, in constant time and constant memory. Owns a few queues in each of which all
-//! spans are equal, so that the order of arming is the order of running out. Start reading at [`Timeouts`].
+//! Deadlines of connections, in constant time and constant memory. Owns a few queues. All spans of a queue are equal,
+//! so that the order of arming is the order of expiry. Start reading at [`Timeouts`].
 //!
-//! Cost: arming and disarming write two neighbours in a linked list that lies in one array (about
-//! 3 ns when it is in the cache); nothing is allocated after the start. A heap would cost a
-//! logarithm a request, a wheel a tick.
+//! Cost: arming and disarming write two neighbours in a linked list that lies in one array (about 3 ns if it is in
+//! the cache). Nothing is allocated after the start. A heap would cost a logarithm per request, a timer wheel a tick.
 
 use sys::driver::Slot;
 use units::Nanos;
@@ -30,14 +29,14 @@ struct Link {
 const NOWHERE: u32 = u32::MAX;
 
 impl Timeouts {
-    /// For `n_slots` slots, none armed; `spans` are the only ones that can be armed, by index.
+    /// For `n_slots` slots, none armed; only `spans` can be armed, by index.
     pub(crate) fn new(n_slots: u32, spans: Vec<Nanos>) -> Self {
         let sentinels = n_slots..n_slots + spans.len() as u32;
         let slots = (0..n_slots).map(|_| Link::at(NOWHERE));
         Self { spans, links: slots.chain(sentinels.map(Link::at)).collect(), n_slots }
     }
 
-    /// The slot's deadline is now `now` + the span of that index, and no other.
+    /// Sets the slot's only deadline to `now` + the span of that index.
     #[inline]
     pub(crate) fn arm(&mut self, slot: Slot, span: usize, now: Nanos) {
         self.disarm(slot);
@@ -49,7 +48,7 @@ impl Timeouts {
         self.links[tail as usize].prev = index;
     }
 
-    /// The slot has no deadline.
+    /// Removes the slot's deadline.
     #[inline]
     pub(crate) fn disarm(&mut self, slot: Slot) {
         let Link { prev, next, .. } = self.links[slot.0 as usize];
@@ -68,7 +67,7 @@ impl Timeouts {
         next != NOWHERE && usize::from(span) >= from_span
     }
 
-    /// The earliest deadline; [`Nanos::MAX`] with none armed.
+    /// The earliest deadline; [`Nanos::MAX`] if none is armed.
     #[inline]
     pub(crate) fn earliest(&self) -> Nanos {
         self.heads().map(|head| self.links[head as usize].deadline).min().unwrap_or(Nanos::MAX)

@@ -9,7 +9,7 @@ use std::net::{IpAddr, Ipv6Addr, SocketAddr, ToSocketAddrs as _};
 pub struct UrlTarget {
     /// Host as a resolver takes it, without brackets ("localhost", "::1").
     pub name: String,
-    /// Port; 80 where none is given, 443 for https.
+    /// Port; by default 80, or 443 for https.
     pub port: u16,
     /// Value of the Host field: as typed, without the scheme's own port (`localhost:8080`,
     /// `[::1]:8080`).
@@ -43,7 +43,7 @@ pub enum UrlError {
     /// An invalid IPv6 address.
     #[error("`{0}`: `{1}` is not an IPv6 address: write it in brackets, as in http://[::1]:8080/")]
     Ipv6(String, String),
-    /// A host name with a character that no host name has.
+    /// A host name with an invalid character.
     #[error("`{0}`: `{1}` is not a host name: use letters, digits, `-`, `.` and `_`")]
     Host(String, String),
     /// Space, control character or a byte outside ASCII.
@@ -62,7 +62,7 @@ pub enum UrlError {
     NoAddress(String),
 }
 
-/// Takes a URL apart. A missing scheme means http, since that is what people type.
+/// Parses a URL. A missing scheme means http, since that is what people type.
 ///
 /// # Errors
 /// It is not an http URL; see [`UrlError`].
@@ -170,9 +170,8 @@ fn authority_parts(typed: &str, authority: &str, own_port: u16) -> Result<(Strin
     Ok((name.to_owned(), port))
 }
 
-/// The address to connect to. Where a name has several, the first of the family of `from` is taken,
-/// or of IPv4: "localhost" is `[::1]` as well, and a server under test mostly listens on 127.0.0.1
-/// alone.
+/// The address to connect to. If a name has several, takes the first of the family of `from`, or else the first IPv4
+/// address: "localhost" is also `[::1]`, and a server under test mostly listens only on 127.0.0.1.
 ///
 /// # Errors
 /// The resolver knows no address.

@@ -1,31 +1,31 @@
-//! What a connection keeps for the user whom a scenario plays on it: what it asked, the reply as far as it
-//! is wanted, and the replies before it to the same request. Owns no decision. Start reading at [`User`].
+//! What a connection keeps for the user whom a scenario plays on it: its request, the wanted part of the reply, and
+//! earlier replies to the same request. Owns no decision. Start reading at [`User`].
 
 use record::{Carrier, Sample, WantedBodies};
 use units::Nanos;
 use wire::{Event, Fields};
 
-/// What a connection keeps for the user who is played on it.
+/// What a connection keeps for the user that is played on it.
 #[derive(Debug, Default)]
 pub(crate) struct User {
-    /// What it asked last; [`crate::conn::Out::asked`] are places in it.
+    /// Its last request; [`crate::conn::PendingRequest::asked`] are positions in it.
     pub(crate) asked: Vec<u8>,
-    /// The reply that is being read, as far as it is wanted.
+    /// The wanted part of the reply that is being read.
     pub(crate) kept: KeptReply,
     pub(crate) keeps_body: bool,
-    /// What its request had been answered before it went on.
+    /// Earlier replies to its request, before it went on.
     pub(crate) chain: RequestChain,
 }
 
-/// Replies that a request was answered before its last one.
+/// Replies to a request before its last one.
 #[derive(Debug, Default, Clone, Copy)]
 pub(crate) struct RequestChain {
-    /// The first of them; bytes are those of all.
+    /// The first of them; its bytes are those of all.
     first: Option<Sample>,
 }
 
 impl RequestChain {
-    /// Another reply, which was not the last.
+    /// Adds a reply that was not the last.
     pub(crate) fn add(&mut self, hop: &Sample) {
         let first = self.first.get_or_insert(Sample { bytes_read: 0, bytes_body: 0, ..*hop });
         if hop.carrier == Carrier::Retried {
@@ -35,7 +35,7 @@ impl RequestChain {
         first.bytes_body += hop.bytes_body;
     }
 
-    /// When the request was due that goes on.
+    /// When the continuing request was due.
     pub(crate) fn due(&self) -> Nanos {
         self.first.map_or(Nanos::ZERO, |first| first.due)
     }
@@ -49,7 +49,7 @@ impl RequestChain {
         }
         last.bytes_read += first.bytes_read;
         last.bytes_body += first.bytes_body;
-        // A request counts once as retried, however many of its replies were.
+        // A request counts as retried once, however many of its replies were.
         if last.carrier != Carrier::Retried {
             last.carrier = first.carrier;
         }

@@ -9,19 +9,19 @@
 //! - `first_byte` and `done` are the wake-up that reported the bytes. They had arrived by then, so the time
 //!   that the generator spends on earlier replies of the batch is in no latency. If the driver has the
 //!   kernel's own stamps, those are used, and no delay of this thread is in any latency.
-//! - `sent` is read for each request. In a long batch it is later than the wake-up: that is the generator's
-//!   delay, visible as the difference of response and service time.
-//! - `due` of a closed loop is `done` of the request before.
+//! - `sent` is read for each request. In a long batch it is later than the wake-up. That is the generator's delay,
+//!   visible as the difference between response and service time.
+//! - `due` of a closed loop is `done` of the previous request.
 //! - `ClientUse::lag_max` says how wrong a stamp can be: the longest time from a wake-up to the last
 //!   completion of its batch. The last part of a long reply that arrives in that time is stamped too early
 //!   by at most this much.
 //!
 //! # Being on time
 //!
-//! A thread that sleeps until an instant wakes up late: by the timer's slack (50 us unless set) and by the
-//! time to wake an idle CPU (in a virtual machine 50 us and more). So before a request of an open loop is
-//! due, the thread polls the driver without sleeping. How long, it learns from how late it wakes up
-//! ([`crate::margin::Margin`]). That time is in no figure of CPU use.
+//! A thread that sleeps until an instant wakes up late: by the timer's slack (50 us unless set) and by the time to
+//! wake an idle CPU (50 us and more in a virtual machine). So before a request of an open loop is due, the thread
+//! polls the driver without sleeping. It learns how long to poll from how late it wakes up
+//! ([`crate::margin::Margin`]). No figure of CPU use includes that time.
 
 mod connections;
 mod destinations;
@@ -55,21 +55,21 @@ use crate::secure::Secure;
 use crate::shares::ThreadShare;
 use crate::timeouts::Timeouts;
 
-/// Spans of the worker's [`Timeouts`], by index: that of the plan, the wait for `100 Continue`; those
-/// of the backoff follow.
+/// Indices of the spans in the worker's [`Timeouts`]: the plan's timeout, the wait for `100 Continue`; then the
+/// backoff's spans.
 const TIMEOUT: usize = 0;
 const CONTINUE: usize = 1;
 const BACKOFF: usize = 2;
 
-/// How long a body waits for `100 Continue` (RFC 9110, 10.1.1 leaves it open; curl waits as long).
+/// How long a body waits for `100 Continue` (RFC 9110, 10.1.1 leaves it open; curl waits this long).
 const CONTINUE_WAIT: Nanos = Nanos::from_secs(1);
 
-/// Pauses of a slot after its first, second, ... consecutive failure without a byte of a reply; the
-/// last one for all that follow. A server that is not there gets at most 10 attempts a second and
-/// slot after a quarter of a second, instead of as many as the machine can make.
+/// Pauses of a slot after its first, second, ... consecutive failure without a byte of a reply; the last one applies
+/// to all further failures. A server that is down gets at most 10 attempts a second and slot after a quarter of a
+/// second, instead of as many as the machine can make.
 const BACKOFF_MS: [u64; 8] = [1, 2, 4, 8, 16, 32, 64, 100];
 
-/// Longest time until a thread that waits looks whether it was interrupted.
+/// Longest time after which a waiting thread checks whether it was interrupted.
 const INTERRUPT_LOOK: Nanos = Nanos::from_millis(100);
 
 /// One thread of the load.
@@ -90,7 +90,7 @@ pub(crate) struct Worker<'a, D: Driver> {
     timeouts: Timeouts,
     recorder: Recorder,
     phase: LoadPhase,
-    /// The wake-up that the current batch is stamped with.
+    /// The wake-up whose time stamps the current batch.
     now: Nanos,
     waiting: Waiting,
     batch: Batch,
@@ -101,7 +101,7 @@ pub(crate) struct Worker<'a, D: Driver> {
 enum RequestLoop {
     /// A free connection sends its next request, at once or after a pause.
     Closed(Pauses),
-    /// Instants are given.
+    /// Requests are due at given instants.
     Open(Backlog),
 }
 
@@ -112,7 +112,7 @@ pub(crate) struct Stops<'a> {
     pub(crate) interrupt: &'a AtomicBool,
     /// Set when another thread of the load has failed.
     pub(crate) abort: &'a AtomicBool,
-    /// Requests of all threads for which the server was lost, where the plan bounds them.
+    /// Requests of all threads for which the server was lost, if the plan bounds their number.
     pub(crate) lost: &'a AtomicU64,
 }
 
@@ -126,25 +126,25 @@ impl Stops<'_> {
     }
 }
 
-/// Where the load stands.
+/// The phase of the load.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum LoadPhase {
     /// Requests are started.
     Running,
-    /// The window is over; replies are awaited until `until`.
+    /// The window is over; waits for replies until `until`.
     Draining { window: Window, until: Nanos },
 }
 
-/// The stretch in which requests are started and replies count in the rate.
+/// The time in which requests are started and replies count towards the rate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Window {
     /// It begins at zero.
     pub(crate) end: Nanos,
-    /// CPU time of the thread in it.
+    /// The thread's CPU time in the window.
     pub(crate) cpu: Nanos,
     /// Whether it ended because of an interruption.
     pub(crate) interrupted: bool,
-    /// Open loop: what became of requests that were due.
+    /// Open loop: what happened to requests that were due.
     pub(crate) backlog: BacklogCounts,
 }
 
@@ -152,7 +152,7 @@ pub(crate) struct Window {
 pub(crate) struct Measured {
     pub(crate) engine: &'static str,
     pub(crate) window: Window,
-    /// `None` where nothing is left since the last one that was handed on.
+    /// `None` if nothing is left since the last interval that was handed on.
     pub(crate) last_interval: Option<Interval>,
     pub(crate) totals: Totals,
     pub(crate) raw: RawLog,
@@ -215,7 +215,7 @@ impl<'a, D: Driver> Worker<'a, D> {
         }
     }
 
-    /// The whole load, from `origin` on the monotonic clock. `over` takes each interval that is over.
+    /// Runs the whole load, from `origin` on the monotonic clock. `over` takes each finished interval.
     ///
     /// # Errors
     /// The driver cannot wait.
@@ -238,7 +238,7 @@ impl<'a, D: Driver> Worker<'a, D> {
             }
             self.look_for_end();
             if self.places.free.first().is_none() {
-                // Nobody woke up for these: they wait before a reply frees a place.
+                // No wake-up was planned for these requests: they are queued before a reply frees a place.
                 self.queue_due(self.now.saturating_sub(Nanos(1)));
             }
             self.take_completions();
@@ -251,12 +251,12 @@ impl<'a, D: Driver> Worker<'a, D> {
         Ok(self.finish())
     }
 
-    /// Waits until a completion comes or something is to be done, and takes the time.
+    /// Waits until a completion arrives or something must be done, and reads the clock.
     fn wait(&mut self) -> io::Result<()> {
         let next = self.next_instant();
         let due = match &self.request_loop {
-            // Where no connection is free, a request that becomes due is not sent, and nothing is
-            // gained by being there: the thread sleeps, and what it does is work.
+            // If no connection is free, a due request cannot be sent, so being awake gains nothing: the thread
+            // sleeps, and all its activity is work.
             RequestLoop::Open(backlog)
                 if self.may_start() && self.places.free.first().is_some() =>
             {
@@ -289,13 +289,13 @@ impl<'a, D: Driver> Worker<'a, D> {
         Ok(())
     }
 
-    /// CPU time of this thread without spinning. Spinning is measured by the clock; a thread that lost
-    /// its CPU meanwhile has used less than that, so there is a bound.
+    /// CPU time of this thread without spinning. Spinning is measured by the clock. A thread that lost its CPU
+    /// meanwhile has used less than that, so the result is bounded.
     fn cpu(&mut self) -> Nanos {
         self.driver.cpu().saturating_sub(self.waiting.spun).max(self.waiting.cpu_began)
     }
 
-    /// Works off the batch.
+    /// Processes the batch.
     fn take_completions(&mut self) {
         // The slot whose request ended last. Its next one starts only when a completion of another slot
         // shows that no more is known of this one. If the reply came together with the server's FIN, a
@@ -338,10 +338,9 @@ impl<'a, D: Driver> Worker<'a, D> {
         self.send_unsent();
     }
 
-    /// Puts what is due by then into the queue. What is due now is put there only after the batch is
-    /// processed and everything that can start has started. After a late wake-up many requests are due
-    /// and many places become free: no request may be dropped from a full queue while there is a place
-    /// for it.
+    /// Puts what is due by then into the queue. Requests that are due now are queued only after the batch is
+    /// processed and everything that can start has started. After a late wake-up many requests are due and many
+    /// places become free: a full queue must not drop a request while there is a place for it.
     fn queue_due(&mut self, by: Nanos) {
         if self.may_start()
             && let RequestLoop::Open(backlog) = &mut self.request_loop
@@ -351,7 +350,7 @@ impl<'a, D: Driver> Worker<'a, D> {
         }
     }
 
-    /// Starts requests that wait as long as a place is free.
+    /// Starts waiting requests as long as a place is free.
     #[inline]
     fn start_waiting(&mut self) {
         while self.may_start()
@@ -368,7 +367,7 @@ impl<'a, D: Driver> Worker<'a, D> {
         }
     }
 
-    /// When the request for that place was due, if it is; an open loop's is taken from its queue.
+    /// When the request for that place was due, if one is; in an open loop it is taken from the queue.
     #[inline]
     fn next_due(&mut self, free: FreePlace) -> Option<Nanos> {
         match &mut self.request_loop {
@@ -377,7 +376,7 @@ impl<'a, D: Driver> Worker<'a, D> {
         }
     }
 
-    /// A request that was taken has no connection after all.
+    /// A taken request has no connection after all.
     fn put_back(&mut self, due: Nanos) {
         if let RequestLoop::Open(backlog) = &mut self.request_loop {
             backlog.put_back(due, self.now);
@@ -404,7 +403,7 @@ impl<'a, D: Driver> Worker<'a, D> {
         self.follow(begun, free, due);
     }
 
-    /// Does what a request that was begun needs.
+    /// Does what a new request needs.
     #[inline]
     fn follow(&mut self, begun: StartAction, free: FreePlace, due: Nanos) {
         let FreePlace { slot, from } = free;
@@ -414,7 +413,7 @@ impl<'a, D: Driver> Worker<'a, D> {
         self.carry_on(begun, slot);
     }
 
-    /// The same, of a request that goes on.
+    /// The same for a request that goes on.
     #[inline]
     fn carry_on(&mut self, begun: StartAction, slot: Slot) {
         match begun {
@@ -432,12 +431,12 @@ impl<'a, D: Driver> Worker<'a, D> {
         self.budget.quota > 0 && self.phase == LoadPhase::Running && !self.is_first_out()
     }
 
-    /// Whether the first request is in flight that goes out alone.
+    /// Whether the first request, which goes out alone, is in flight.
     fn is_first_out(&self) -> bool {
         self.budget.n_out > 0 && self.common.first_head.as_ref().is_some_and(FirstHead::is_awaited)
     }
 
-    /// Counts what the completion in hand ended, and frees its places; whether there was any.
+    /// Counts what the current completion ended, and frees its places; returns whether there was any.
     #[inline]
     fn end_requests(&mut self, slot: Slot) -> bool {
         if self.batch.ended.is_empty() {
@@ -472,8 +471,7 @@ impl<'a, D: Driver> Worker<'a, D> {
         if self.phase == LoadPhase::Running { Time::Window } else { Time::Drain }
     }
 
-    /// Ends what timed out, sends bodies that waited long enough, and wakes slots whose backoff is
-    /// over.
+    /// Ends what timed out, sends bodies that waited long enough, and wakes slots whose backoff is over.
     fn expire(&mut self) {
         while let Some((slot, span)) = self.timeouts.expired(self.now) {
             match span {
@@ -489,7 +487,7 @@ impl<'a, D: Driver> Worker<'a, D> {
         }
     }
 
-    /// A slot has sat out its backoff.
+    /// The backoff of a slot is over.
     fn wake(&mut self, slot: Slot) {
         let index = slot.0 as usize;
         for _ in 0..std::mem::take(&mut self.places.parked[index]) {
@@ -500,7 +498,7 @@ impl<'a, D: Driver> Worker<'a, D> {
         }
     }
 
-    /// Ends the window where its time has come.
+    /// Ends the window if its time has come.
     fn look_for_end(&mut self) {
         if self.phase != LoadPhase::Running {
             return;
@@ -562,7 +560,7 @@ impl<'a, D: Driver> Worker<'a, D> {
         self.timeouts.earliest().min(self.recorder.interval_end()).min(end).min(due).min(look)
     }
 
-    /// Gives up what is in flight, closes all connections, and hands over what was counted.
+    /// Gives up requests in flight, closes all connections, and hands over the counts.
     fn finish(mut self) -> Measured {
         if self.phase == LoadPhase::Running {
             self.end_window(self.now, false);
@@ -607,7 +605,7 @@ impl<'a, D: Driver> Worker<'a, D> {
     }
 }
 
-/// What the connections of a thread have in common at the start; users want that of replies.
+/// The shared state of a thread's connections at the start; users want that of replies.
 fn common(plan: &LoadPlan, thread: u32, wants: Wants) -> ConnContext {
     ConnContext {
         checks: Checks::new(plan),
@@ -628,7 +626,7 @@ fn common(plan: &LoadPlan, thread: u32, wants: Wants) -> ConnContext {
     }
 }
 
-/// Every request that was started is in exactly one place.
+/// Checks that every started request is in exactly one place.
 fn check_accounting(totals: &Totals, n_out: u64) {
     let requests = &totals.requests;
     assert_eq!(

@@ -1,6 +1,5 @@
-//! Owns the answer of one cell of several in one line: who is ahead, or why that is not said, and what
-//! limits it. Server CPU time stands beside every figure that ranks. Must not know layout. Start reading
-//! at [`answer`].
+//! Owns the answer of one cell of several in one line: who is ahead, or why that is not said, and what limits the
+//! answer. Server CPU time stands beside every figure that ranks. Must not know layout. Start reading at [`answer`].
 
 use record::{Metric, MetricUnit, RankedContender, RunRecord, Severity, Verdict};
 
@@ -17,17 +16,17 @@ use crate::table::{Cell, Column, Depth, Row, Table};
 use crate::trust::trust;
 use crate::wording::{Reading, plain, verdict};
 
-/// Contenders of a cell without a ranking that are named; of more, only the range of their figures.
+/// Most contenders of a cell without a ranking that are named; of more, only the range of their figures is given.
 const NAMED_MAX: usize = 3;
-/// Reasons for which verdicts are withheld that are named.
+/// Most reasons for withheld verdicts that are named.
 const REASONS_MAX: usize = 2;
 
-/// What is said of one cell.
+/// The answer of one cell.
 #[derive(Debug)]
 pub(crate) struct Answer {
     pub(crate) tone: Tone,
     pub(crate) text: String,
-    /// What limits it; empty for nothing.
+    /// What limits the answer; empty if nothing does.
     pub(crate) doubts: Vec<String>,
 }
 
@@ -43,8 +42,8 @@ impl Answer {
     }
 }
 
-/// What is said of all cells before each of them: whether the run is whole, who leads where, what the
-/// doctor does to it, and how far to trust it.
+/// What is said of all cells before each of them: whether the run is complete, who leads where, how the doctor limits
+/// the answer, and how far to trust it.
 pub(crate) fn overview(record: &RunRecord, cells: &[CellView]) -> Vec<Line> {
     let line = |tone| move |text| Line { tone, text };
     let lines = [
@@ -75,7 +74,7 @@ pub(crate) fn table(cells: &[CellView]) -> Table {
     }
 }
 
-/// What must be known to read the answers.
+/// What a reader must know to read the answers.
 pub(crate) fn note(cells: &[CellView]) -> String {
     let mut notes = vec![
         common_metric(cells).map_or_else(|| "Best first".to_owned(), figures_of),
@@ -88,7 +87,7 @@ pub(crate) fn note(cells: &[CellView]) -> String {
     notes.join("; ")
 }
 
-/// What the figures of an answer are.
+/// What the figures of an answer mean.
 fn figures_of(metric: Metric) -> String {
     let unit = |metric: Metric| match metric.info().unit {
         MetricUnit::MicrosPerRequest => " in us",
@@ -105,14 +104,14 @@ fn figures_of(metric: Metric) -> String {
     )
 }
 
-/// The metric that ranks all cells, where it is one.
+/// The metric that ranks all cells, if they share one.
 fn common_metric(cells: &[CellView]) -> Option<Metric> {
     let first = cells.first()?.ranking.metric;
     cells.iter().all(|view| view.ranking.metric == first).then_some(first)
 }
 
-/// The metric whose figures stand beside those of the one that ranks: no throughput is told without
-/// server CPU time, which contention cannot fake.
+/// The metric whose figures stand beside those of the ranking metric: throughput is never shown without server CPU
+/// time, which contention cannot fake.
 fn beside(metric: Metric) -> Metric {
     if metric == Metric::ServerCpu { Metric::Throughput } else { Metric::ServerCpu }
 }
@@ -137,7 +136,7 @@ pub(crate) fn answer(view: &CellView, cells: &[CellView]) -> Answer {
         Some(_) => String::new(),
         None => format!("{}: ", figures_of(metric)),
     };
-    // A pair says so itself, and so does what is held against a reference.
+    // A pair says this itself, and so does a comparison with a reference.
     let says_so = said.text.contains("withheld");
     let withheld = withheld(&view.run, &readings).filter(|_| !says_so);
     let doubts = [withheld, bounds(view, &said.text), lost(&view.run), failing(view)];
@@ -177,7 +176,7 @@ fn of_pair(view: &CellView, only: &Reading) -> Answer {
     Answer::new(Tone::Answer, format!("{order}: {said}"))
 }
 
-/// Each against the plan's reference, where nothing else was compared.
+/// Each contender against the plan's reference, if nothing else was compared.
 fn against(view: &CellView, readings: &[Reading]) -> Option<Answer> {
     let reference = view.run.plan.reference?;
     let is_of = |reading: &Reading| [reading.this, reading.that].contains(&reference);
@@ -215,8 +214,8 @@ fn against(view: &CellView, readings: &[Reading]) -> Option<Answer> {
     Some(Answer::new(tone, format!("against {}; {}", figure(view, reference), said.join("; "))))
 }
 
-/// The groups that the analysis made, where there are two at least. They rank those whose verdicts are
-/// not withheld, and name the others.
+/// The groups of the analysis, if there are at least two. They rank the contenders whose verdicts are not withheld,
+/// and name the others.
 fn groups(view: &CellView) -> Option<Answer> {
     let mut rankings = view.run.analysis.rankings.iter();
     let ranking = rankings.find(|one| one.metric == view.ranking.metric)?;
@@ -250,7 +249,7 @@ fn groups(view: &CellView) -> Option<Answer> {
     Some(Answer::new(Tone::Answer, text))
 }
 
-/// The places of the ranking, where there are two at least.
+/// The places of the ranking, if there are at least two.
 fn places(view: &CellView) -> Option<Answer> {
     let place = |place: &Vec<usize>| {
         place.iter().map(|&index| figure(view, index)).collect::<Vec<_>>().join(" ~ ")
@@ -261,7 +260,7 @@ fn places(view: &CellView) -> Option<Answer> {
     (places.len() > 1).then(|| Answer::new(Tone::Answer, format!("{}{note}", places.join(" > "))))
 }
 
-/// Who leads where the places do not part, and what was measured of them.
+/// Who leads if the places do not separate the contenders, and what was measured of them.
 fn undecided(view: &CellView) -> Answer {
     let readings: Vec<Reading> = view.run.verdicts.iter().map(Reading::new).collect();
     let order = Order::new(view.ranking.metric, &readings, view.ranking.order());
@@ -293,7 +292,7 @@ fn withheld(run: &RunRecord, readings: &[Reading]) -> Option<String> {
     Some(format!("{count} of {} verdicts withheld: {why}", readings.len()))
 }
 
-/// Why verdicts are withheld: the names of checks, whose findings say the rest, and other reasons whole.
+/// Why verdicts are withheld: the names of checks, whose findings say the rest, and other reasons in full.
 fn reasons(run: &RunRecord, readings: &[Reading]) -> Option<String> {
     let mut reasons: Vec<String> = Vec::new();
     for reading in readings {
@@ -314,7 +313,7 @@ fn reasons(run: &RunRecord, readings: &[Reading]) -> Option<String> {
     (!reasons.is_empty()).then(|| format!("{}{more}", reasons.join("; ")))
 }
 
-/// Whose throughput is a bound, and by which check, where the answer does not mark it.
+/// Whose throughput is a bound, and by which check, if the answer does not mark it.
 fn bounds(view: &CellView, said: &str) -> Option<String> {
     let is_silent = |s: &Standing| s.is_bound && !said.contains(&figure(view, s.index));
     let acting = || view.run.findings.iter().filter(|finding| finding.acts(Severity::Bound));

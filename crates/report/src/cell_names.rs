@@ -1,21 +1,21 @@
-//! Owns how some cells of a run are named in few words: "connections=10|100, client=ab", "every
-//! cell". Must not know why they are named. Start reading at [`named`].
+//! Owns how a set of cells is named in few words: "connections=10|100, client=ab", "every cell". Must not know why
+//! they are named. Start reading at [`named`].
 
 use record::Plan;
 
 use crate::figures::counted;
 use crate::wording::plain;
 
-/// Groups of cells that are named; of further ones, how many cells they are.
+/// Most groups of cells that are named; further ones are given as a number of cells.
 const GROUPS_MAX: usize = 4;
 
-/// The parts of a cell's name: the values that its axes have there.
+/// The parts of a cell's name: its value on each axis.
 type Parts = Vec<String>;
-/// Cells that differ in nothing but listed values: per axis its values; every combination is meant.
+/// Cells that differ only in listed values: the values of each axis. Every combination belongs to the group.
 type Group = Vec<Vec<String>>;
 
-/// Names cells of a plan, given by their indices without repetition. Cells that differ in one value are
-/// joined, as often as that goes; an axis of which all values are meant is left out.
+/// Names cells of a plan, given by their indices without repetition. Cells that differ in one value are joined, as
+/// often as possible. An axis with all its values is left out.
 pub(crate) fn named(plan: &Plan, cells: &[usize]) -> String {
     let all: Vec<Parts> = plan.cells.iter().map(|cell| parts(&cell.name)).collect();
     match cells {
@@ -30,8 +30,8 @@ pub(crate) fn named(plan: &Plan, cells: &[usize]) -> String {
     shown.chain(further).collect::<Vec<_>>().join("; ")
 }
 
-/// The axes of a plan with all their values: "page=3KB|100KB, connections=1|10"; empty where its cells
-/// are not every combination of them.
+/// The axes of a plan with all their values: "page=3KB|100KB, connections=1|10"; empty if its cells are not every
+/// combination of them.
 pub(crate) fn axes(plan: &Plan) -> String {
     let all: Vec<Parts> = plan.cells.iter().map(|cell| parts(&cell.name)).collect();
     match joined(&all, &(0..all.len()).collect::<Vec<_>>()).as_slice() {
@@ -40,7 +40,7 @@ pub(crate) fn axes(plan: &Plan) -> String {
     }
 }
 
-/// The cells as few groups.
+/// Joins the cells into as few groups as possible.
 fn joined(all: &[Parts], cells: &[usize]) -> Vec<Group> {
     let single = |&cell: &usize| all[cell].iter().map(|value| vec![value.clone()]).collect();
     let mut groups: Vec<Group> = cells.iter().map(single).collect();
@@ -52,12 +52,12 @@ fn parts(name: &str) -> Parts {
     plain(name).split(", ").map(str::to_owned).collect()
 }
 
-/// How many cells a group is.
+/// Number of cells of a group.
 fn size(group: &Group) -> usize {
     group.iter().map(Vec::len).product()
 }
 
-/// Joins the first two groups that differ in one axis alone; false where there are none.
+/// Joins the first two groups that differ in only one axis; false if there are none.
 fn join_two(groups: &mut Vec<Group>) -> bool {
     let found = (0..groups.len()).find_map(|at| {
         let axis = |other: usize| Some((at, other, only_difference(&groups[at], &groups[other])?));
@@ -69,14 +69,14 @@ fn join_two(groups: &mut Vec<Group>) -> bool {
     true
 }
 
-/// The axis in which two groups differ, where they differ in one alone.
+/// The axis in which two groups differ, if they differ in only one.
 fn only_difference(left: &Group, right: &Group) -> Option<usize> {
     let mut differing = (0..left.len()).filter(|&axis| right.get(axis) != Some(&left[axis]));
     let axis = differing.next().filter(|_| left.len() == right.len())?;
     differing.next().is_none().then_some(axis)
 }
 
-/// The axes of a group that say something: without one of the others it means no further cell.
+/// The axes that a group must name. The others can be left out without adding a cell.
 fn said(group: &Group, all: &[Parts]) -> Vec<usize> {
     let mut kept: Vec<usize> = (0..group.len()).collect();
     for axis in 0..group.len() {
@@ -101,7 +101,7 @@ fn meant(group: &Group, axes: &[usize], all: &[Parts]) -> usize {
     if axes.is_empty() { usize::MAX } else { all.iter().filter(fits).count() }
 }
 
-/// "client=ab|siege"; whole values where they do not begin alike.
+/// "client=ab|siege"; whole values if they do not begin alike.
 fn values(values: &[String]) -> String {
     let [first, rest @ ..] = values else { return String::new() };
     let key = first.split_once('=').map(|(key, _)| format!("{key}="));

@@ -1,5 +1,5 @@
-//! Owns how a run is taken apart: each cell is shown as a run of its own, under one title. Must not know
-//! layout. Start reading at [`cells`].
+//! Owns how a run is split: each cell is shown as a run of its own, under one title. Must not know layout. Start
+//! reading at [`cells`].
 
 use record::{Disturbance, RunRecord, Visit, VisitState};
 
@@ -7,17 +7,17 @@ use crate::headline::{Ranking, ranking};
 use crate::standing::{Standing, standings};
 use crate::wording::plain;
 
-/// A cell with what is said of it.
+/// A cell, with everything that is said of it.
 pub(crate) struct CellView {
-    /// Empty where the run has no other.
+    /// Empty if the run has no other cell.
     pub(crate) name: String,
-    /// The run as it was there.
+    /// The run, reduced to this cell.
     pub(crate) run: RunRecord,
     pub(crate) standings: Vec<Standing>,
     pub(crate) ranking: Ranking,
 }
 
-/// Every cell of a run; of one that has one, the run itself.
+/// Every cell of a run; if there is only one, the run itself.
 pub(crate) fn cells(record: &RunRecord) -> Vec<CellView> {
     match record.plan.cells.as_slice() {
         [] | [_] => vec![CellView::new(String::new(), record.clone())],
@@ -38,7 +38,7 @@ impl CellView {
     }
 }
 
-/// How many visits were made again because the machine was disturbed, and by what, most often first.
+/// How many visits were repeated because the machine was disturbed, and by what, most frequent first.
 pub(crate) fn disturbances(record: &RunRecord) -> Vec<(&'static str, usize)> {
     let is_disturbed = |visit: &&Visit| visit.state == VisitState::Disturbed;
     let mut counts: Vec<(&str, usize)> = Vec::new();

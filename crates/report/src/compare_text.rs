@@ -1,5 +1,5 @@
-//! The terminal report of two runs held against each other. Owns its layout and its headline. Must not
-//! know how ratios come about. Start reading at [`compare_text`].
+//! The terminal report of a comparison of two runs. Owns its layout and its headline. Must not know how ratios are
+//! computed. Start reading at [`compare_text`].
 
 use record::{Basis, ChangeJudgement, Comparison, Direction, Metric, RunChange, RunName, Verdict};
 
@@ -9,10 +9,10 @@ use crate::table::{Column, Depth, Row, Table};
 use crate::terminal::{Page, Paint};
 use crate::wording::{plain, verdict};
 
-/// Headlines that are spelled out; the rest stands in the tables.
+/// Most headlines that are spelled out; the tables have the rest.
 const REGRESSIONS_SPELLED_MAX: usize = 5;
 
-/// What may be said of a candidate run beside a base run, for a terminal; ends in a newline.
+/// What may be said of a candidate run compared with a base run, for a terminal; ends in a newline.
 pub fn compare_text(comparison: &Comparison, options: &Options) -> String {
     let mut page = Page::new(options);
     page.heading(&format!("joust compare: {}", plain(&comparison.candidate.study)), "");
@@ -50,7 +50,7 @@ fn sentence(text: &str) -> String {
     format!("{}{}.", first.unwrap_or_default(), plain(letters.as_str()))
 }
 
-/// Regressions one by one, or that there is none, and of how many.
+/// Regressions one by one, or that there is none, and out of how many comparisons.
 fn headline(comparison: &Comparison) -> Vec<String> {
     let margin = comparison.margin;
     let all = comparison.changes.len();
@@ -62,7 +62,7 @@ fn headline(comparison: &Comparison) -> Vec<String> {
     if !comparison.says_something() && comparison.regressions().next().is_none() {
         return vec![format!("withheld: nothing may be said of {}", counted(all as u64, "figure"))];
     }
-    // What is broken is so in every metric, and said once.
+    // A failure affects every metric, so it is said only once.
     let is_said = |change: &RunChange, before: &[&RunChange]| {
         let whose = (&change.contender, &change.cell);
         change.judgement == ChangeJudgement::Broken
@@ -117,7 +117,7 @@ fn spelled(change: &RunChange) -> String {
     plain(&format!("regression: {name}{at}: {said} the {quantity} of {whose} ({direction})"))
 }
 
-/// Metrics in the order in which they come.
+/// Metrics in the order in which they occur.
 fn metrics(comparison: &Comparison) -> Vec<Metric> {
     let mut metrics: Vec<Metric> = Vec::new();
     for change in comparison.changes.iter().chain(&comparison.drift) {
@@ -185,7 +185,7 @@ fn row(change: &RunChange, has_cells: bool) -> Vec<String> {
     row.iter().map(|text| plain(text)).collect()
 }
 
-/// The ratio and its interval, whatever is said of them, and what is said.
+/// The ratio and its interval, whatever the verdict, and then the verdict.
 fn said(change: &RunChange) -> String {
     let said = match change.direction {
         Direction::CandidateOverBase => verdict(&change.verdict),
@@ -200,7 +200,7 @@ fn said(change: &RunChange) -> String {
     [estimate, Some(said), short].into_iter().flatten().collect::<Vec<_>>().join("; ")
 }
 
-/// What the machine did, as the reference shows it.
+/// How the machine changed, as the reference shows it.
 fn drifted(drift: &RunChange) -> String {
     let at = if drift.cell.is_empty() { String::new() } else { format!(" at {}", drift.cell) };
     let said = match drift.estimate {

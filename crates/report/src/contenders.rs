@@ -13,7 +13,7 @@ const PLACE: &str = "place";
 
 /// The contenders of one cell.
 pub(crate) fn table(view: &CellView) -> Table {
-    // Where no two were told apart all would share one place.
+    // If no two were told apart, all would share one place.
     let has_places = view.ranking.tells_apart();
     let place = has_places.then(|| Column::common(PLACE));
     let metrics = metrics(&view.standings);
@@ -32,7 +32,7 @@ pub(crate) fn table(view: &CellView) -> Table {
     }
 }
 
-/// Those that a study has by itself, and any other that was measured.
+/// A study's default metrics, and any other that was measured.
 fn metrics(standings: &[Standing]) -> Vec<Metric> {
     let is_measured = |metric| standings.iter().any(|one| one.value(metric).is_some());
     Metric::all().filter(|&metric| !metric.info().needs_search || is_measured(metric)).collect()

@@ -1,5 +1,5 @@
-//! One row a visit, or of a load one an interval, for a spreadsheet or R (RFC 4180). Owns its columns; figures are not rounded
-//! here, since they are to be computed with. Start reading at [`OUTPUT`].
+//! One row for each visit, or for each interval of a load, for a spreadsheet or R (RFC 4180). Owns its columns;
+//! figures are not rounded here, because they are computed with. Start reading at [`OUTPUT`].
 
 use record::{LoadRecord, METRICS, Metric, RunRecord, Visit, VisitState};
 
@@ -96,8 +96,8 @@ pub(crate) fn line(cells: impl IntoIterator<Item = String>) -> String {
     cells.into_iter().map(|cell| quoted(&cell)).collect::<Vec<_>>().join(",")
 }
 
-/// In quotes where a comma or a quote is inside. A text that a spreadsheet would take for a formula
-/// gets an apostrophe in front.
+/// Puts a cell in quotes if it contains a comma or a quote. A text that a spreadsheet would take for a formula gets
+/// an apostrophe in front.
 fn quoted(cell: &str) -> String {
     let is_formula = cell.starts_with(['=', '+', '-', '@']) && cell.parse::<f64>().is_err();
     let cell = if is_formula { format!("'{cell}") } else { cell.to_owned() };

@@ -35,13 +35,13 @@ pub(crate) struct Distribution {
 pub(crate) struct Step {
     pub(crate) to: Nanos,
     pub(crate) count: u64,
-    /// With those of the steps before it.
+    /// Count of this step and all before it.
     pub(crate) up_to: u64,
 }
 
 impl Distribution {
-    /// By the finest scale that has at most so many steps; `None` where nothing is in the histogram. The
-    /// histogram is exact to 0.1 %, and so is which step a span is in.
+    /// By the finest scale that has at most `steps_max` steps; `None` if the histogram is empty. The histogram is
+    /// exact to 0.1 %, and so is which step a span is in.
     pub(crate) fn of(histogram: &Histogram, steps_max: usize) -> Option<Self> {
         let (min, _) = histogram.buckets().next()?;
         let (max, _) = histogram.buckets().last()?;
@@ -67,12 +67,12 @@ impl Distribution {
         Self { steps }
     }
 
-    /// Of all spans.
+    /// Count of all spans.
     pub(crate) fn total(&self) -> u64 {
         self.steps.last().map_or(0, |step| step.up_to)
     }
 
-    /// Of the step that has most.
+    /// Largest count of a step.
     pub(crate) fn count_max(&self) -> u64 {
         self.steps.iter().map(|step| step.count).max().unwrap_or(0)
     }
@@ -90,7 +90,7 @@ fn n_steps(scale: &[f64], min: Nanos, max: Nanos) -> usize {
     ends(scale).skip_while(|to| *to < min).take_while(|to| *to < max).count() + 1
 }
 
-/// A bar of this share of so many columns, by eighths of a column; where there is anything, it is seen.
+/// A bar of this share of `columns`, in eighths of a column; a share above zero is always visible.
 pub(crate) fn bar(share: f64, columns: usize, is_unicode: bool) -> String {
     const EIGHTHS: [char; 8] = ['█', '▏', '▎', '▍', '▌', '▋', '▊', '▉'];
     if share <= 0.0 {

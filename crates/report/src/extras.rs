@@ -1,6 +1,6 @@
-//! Owns the tables beside the verdicts: groups that cannot be told apart, tails and what makes them,
-//! noise, growth, and what other load tools claimed. To add one is a function and its line in [`BESIDE`]
-//! or [`OF_RUN`]: every output lays it out. Must not know layout. Start reading at [`of_cell`].
+//! Owns the tables beside the verdicts: groups that cannot be told apart, tails and what makes them, noise, growth,
+//! and what other load tools reported. A new table is a function and its line in [`BESIDE`] or [`OF_RUN`]: every
+//! output lays it out. Must not know layout. Start reading at [`of_cell`].
 
 use record::{
     Attributed, AttributedPart, Attribution, Coefficient, Explanation, Finding, NoiseFloor,
@@ -14,21 +14,21 @@ use crate::table::{Column, Depth, Row, Table};
 use crate::wording::{name_of, plain};
 use crate::{contenders, memory_account, pairs, published};
 
-/// Blocks below which no chance of being first is shown: two have a single degree of freedom.
+/// With fewer blocks, no chance of being first is shown: two blocks have a single degree of freedom.
 const BEST_BLOCKS_MIN: u32 = stats::BLOCKS_FOR_INTERVAL as u32;
-/// Pairs whose tails are shown.
+/// Most pairs whose tails are shown.
 const PAIRS_MAX: usize = 12;
-/// Pairs whose causes stand beside the answer; more of them are a detail.
+/// Most pairs whose causes stand beside the answer; more are a detail.
 const ANSWERED_MAX: usize = 3;
-/// Smallest share of a cause that is shown: half of a percent, which would read as 0 %.
+/// Smallest share of a cause that is shown: half a percent, since less would read as 0 %.
 const ATTRIBUTED_MIN: f64 = 0.005;
-/// Outlying visits that are shown, those furthest off.
+/// Most outlying visits that are shown: those furthest from the others.
 const OUTLIERS_MAX: usize = 12;
 /// Quantiles of the shift function that are shown.
 const SHOWN: [(f64, &str); 5] =
     [(0.1, "p10"), (0.5, "p50"), (0.9, "p90"), (0.99, "p99"), (0.999, "p99.9")];
 
-/// Tables of one cell beside its contenders and pairs, in the order in which they are shown.
+/// Tables of one cell, apart from its contenders and pairs, in display order.
 static BESIDE: &[fn(&CellView) -> Table] = &[
     tools,
     retries,
@@ -51,17 +51,17 @@ pub(crate) fn of_cell(view: &CellView) -> Vec<Table> {
     first.chain(beside(view)).collect()
 }
 
-/// Those of them that are neither its contenders nor its pairs.
+/// The tables of a cell other than its contenders and its pairs.
 pub(crate) fn beside(view: &CellView) -> impl Iterator<Item = Table> {
     BESIDE.iter().filter_map(|table| table(view).filled())
 }
 
-/// Those over all cells of a run.
+/// The tables over all cells of a run.
 pub(crate) fn of_run(run: &RunRecord) -> Vec<Table> {
     OF_RUN.iter().filter_map(|table| table(run).filled()).collect()
 }
 
-/// Other load tools: what they claimed, what the server counted, what they used.
+/// Other load tools: what they reported, what the server counted, what they used.
 fn tools(CellView { run, .. }: &CellView) -> Table {
     let contenders = 0..run.plan.contenders.len();
     let row = |contender: usize| {
@@ -308,7 +308,7 @@ fn explained(CellView { run, .. }: &CellView) -> Table {
             share.unwrap_or_else(|| NONE.to_owned()),
         ]
     };
-    // Where nobody stalled there is nothing to explain.
+    // If neither stalled, there is nothing to explain.
     let stalled = |one: &&Explanation| !one.of_a.stalls.is_empty() || !one.of_b.stalls.is_empty();
     let explanations = run.analysis.explanations.iter();
     Table {

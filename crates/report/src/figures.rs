@@ -2,10 +2,10 @@
 //! none. Must not know what the number means. Every output prints through here, so that the same
 //! figure reads the same in all of them. Start reading at [`significant`].
 
-/// Stands where a figure cannot be given: not measured, or too few samples.
+/// Printed if a figure cannot be given: not measured, or too few samples.
 pub(crate) const NONE: &str = "-";
 
-/// Below it a figure is printed as a power of ten: no time in seconds or milliseconds is so short.
+/// Below this, a figure is printed as a power of ten: no time in seconds or milliseconds is so short.
 const PLAIN_MIN: f64 = 1e-6;
 
 /// Three significant digits below 1000, whole numbers with grouped thousands above; a dash for what
@@ -44,7 +44,7 @@ pub(crate) fn optional(value: Option<f64>) -> String {
     value.map_or_else(|| NONE.to_owned(), significant)
 }
 
-/// A part of a whole in percent, three digits: `0.146 %`. A part that is not all is never `100 %`.
+/// A part of a whole in percent, three digits: `0.146 %`. Never `100 %` unless the part is the whole.
 pub(crate) fn percent(part: u64, whole: u64) -> String {
     let percent = 100.0 * part as f64 / whole.max(1) as f64;
     if part < whole && percent >= 99.95 {
@@ -66,8 +66,8 @@ pub(crate) fn grouped(value: u64) -> String {
     text
 }
 
-/// A ratio and its interval: `1.32x [1.28, 1.36]`. Two decimals, or as many as it takes to tell the
-/// ends apart and to see on which side of 1 they lie.
+/// A ratio and its interval: `1.32x [1.28, 1.36]`. Two decimals, or as many as are needed to tell the ends apart and
+/// to see on which side of 1 they lie.
 pub(crate) fn ratio_with_interval(ratio: f64, low: f64, high: f64) -> String {
     let near_one = |end: f64| end != 1.0 && (end - 1.0).abs() < 0.005;
     let is_fine = (high - low).abs() < 0.02 || near_one(low) || near_one(high);
@@ -81,17 +81,17 @@ pub(crate) fn ratio(value: f64) -> String {
     format!("{value:.decimals$}x")
 }
 
-/// A lower bound: never printed above what it is.
+/// A lower bound, rounded down.
 pub(crate) fn ratio_down(value: f64) -> String {
     bound(value, f64::floor, 1e-9)
 }
 
-/// An upper bound: never printed below what it is.
+/// An upper bound, rounded up.
 pub(crate) fn ratio_up(value: f64) -> String {
     bound(value, f64::ceil, -1e-9)
 }
 
-/// `slack` is what binary fractions lack: 1.10 stays 1.10.
+/// `slack` compensates for the error of binary fractions: 1.10 stays 1.10.
 fn bound(value: f64, round: fn(f64) -> f64, slack: f64) -> String {
     let decimals = ratio_decimals(value, value != 1.0 && (value - 1.0).abs() < 0.005);
     let scale = 10f64.powi(decimals as i32);

@@ -1,5 +1,5 @@
-//! Owns how findings are gathered: what several cells have in common is said once, below the question about a
-//! benchmark that it answers. What misleads most comes first, and nothing is left out. Must not know layout.
+//! Owns how findings are grouped: what several cells have in common is said once, below the question about a
+//! benchmark that it answers. The most misleading findings come first, and nothing is left out. Must not know layout.
 //! Start reading at [`sections`].
 
 use record::{Certainty, Finding, LoadRecord, Question, RunRecord, Severity};
@@ -12,12 +12,12 @@ use crate::{Detail, cell_names};
 /// Findings that answer one question.
 #[derive(Debug, serde::Serialize)]
 pub(crate) struct Section {
-    /// The question as it is asked; "Other" for those of older files.
+    /// The question as it is asked; "Other" for findings of older files.
     pub(crate) question: &'static str,
     pub(crate) groups: Vec<Group>,
 }
 
-/// Findings of one check that weigh the same and mean the same.
+/// Findings of one check with the same weight and meaning.
 #[derive(Debug, serde::Serialize)]
 pub(crate) struct Group {
     #[serde(skip)]
@@ -34,10 +34,10 @@ pub(crate) struct Group {
     pub(crate) remedy: String,
 }
 
-/// The same contenders, with all cells in which they were touched.
+/// The same contenders, with all cells in which the check found something about them.
 #[derive(Debug, serde::Serialize)]
 pub(crate) struct Entry {
-    /// "nginx at connections=10|100".
+    /// Contenders and cells ("nginx at connections=10|100").
     pub(crate) whom: String,
     pub(crate) seen: Vec<CellEvidence>,
 }
@@ -45,15 +45,15 @@ pub(crate) struct Entry {
 /// What was seen in one cell.
 #[derive(Debug, serde::Serialize)]
 pub(crate) struct CellEvidence {
-    /// Empty where the run has one cell, or where it was seen of all.
+    /// Empty if the run has one cell, or if it concerns all cells.
     pub(crate) cell: String,
     pub(crate) evidence: String,
-    /// The same without the name of the contender at its beginning.
+    /// The same without the contender's name at the beginning.
     pub(crate) bare: String,
 }
 
 impl Group {
-    /// "; nginx at connections=10" behind the weight, where that is all of it.
+    /// "; nginx at connections=10", to follow the weight if there is nothing more to say.
     pub(crate) fn whom(&self) -> String {
         match self.entries.as_slice() {
             [only] if !only.whom.is_empty() => format!("; {}", only.whom),
@@ -63,8 +63,8 @@ impl Group {
 }
 
 impl Entry {
-    /// What was seen: in short in the first cell, and how many more there are; else in each. `is_only`: whether the group has no other
-    /// entry, so that whom it touches stands in its heading.
+    /// What was seen: in the short form, the first cell and the number of further ones; otherwise every cell.
+    /// `is_only`: whether the group has no other entry, so that its heading names the contenders.
     pub(crate) fn lines(&self, is_only: bool, detail: Detail) -> Vec<String> {
         let shown = if detail == Detail::Short { 1 } else { self.seen.len() };
         let more = match self.seen.len() - shown {
@@ -88,12 +88,12 @@ impl Entry {
     }
 }
 
-/// Every finding of a run, below its question.
+/// Every finding of a run, grouped by its question.
 pub(crate) fn sections(record: &RunRecord) -> Vec<Section> {
     by_question(grouped(record))
 }
 
-/// Every finding of a load, below its question. They are all of its one server.
+/// Every finding of a load, grouped by its question. All of them concern its one server.
 pub(crate) fn sections_of_load(record: &LoadRecord) -> Vec<Section> {
     let groups = Finding::grouped(&record.findings);
     by_question(groups.iter().map(|findings| group(None, findings)).collect())
@@ -128,14 +128,14 @@ pub(crate) fn grouped(record: &RunRecord) -> Vec<Group> {
     groups.iter().map(|findings| group(Some(record), findings)).collect()
 }
 
-/// `record`: that of the run; `None` for a load, which has one server and no cells.
+/// `record`: the run's record; `None` for a load, which has one server and no cells.
 fn group(record: Option<&RunRecord>, findings: &[&Finding]) -> Group {
     let first = findings[0];
     let mut entries: Vec<Vec<&Finding>> = Vec::new();
     for &finding in findings {
         let whom = |one: &Finding| (one.contenders.clone(), one.cell.is_none());
-        // Two that were seen in one cell are two things: what an entry leaves out in short is the same
-        // thing in other cells.
+        // Two findings in one cell are different things; the short form may only leave out the same thing in other
+        // cells.
         let is_of = |known: &&mut Vec<&Finding>| {
             whom(known[0]) == whom(finding) && known.iter().all(|one| one.cell != finding.cell)
         };
@@ -209,8 +209,8 @@ fn weight(severity: Severity, certainty: Certainty) -> &'static str {
     }
 }
 
-/// What the doctor does to the answers of a run of several cells, before any of them: which checks
-/// withhold verdicts or make bounds, and in how many cells. `None` where none does.
+/// How the doctor limits the answers of a run of several cells, before any of them: which checks withhold verdicts or
+/// make bounds, and in how many cells. `None` if no check does.
 pub(crate) fn verdict_of_the_doctor(record: &RunRecord) -> Option<Line> {
     let all = record.plan.cells.len();
     let acting = |severity: Severity, (one, several): (&str, &str)| {

@@ -1,4 +1,4 @@
-//! Owns how findings are laid out in Markdown. Must not know whose they are. Start reading at [`findings`].
+//! Owns how findings are laid out in Markdown. Must not know what they concern. Start reading at [`findings`].
 
 use std::fmt::Write as _;
 
@@ -6,7 +6,7 @@ use crate::Detail;
 use crate::finding_groups::{Group, Section};
 use crate::markdown_table::escaped;
 
-/// The findings below their questions, or what stands in place of them.
+/// The findings, below their questions; `none` if there are no findings.
 pub(crate) fn findings(page: &mut String, sections: &[Section], none: &str) {
     page.push_str("\n## Findings\n");
     if sections.is_empty() {

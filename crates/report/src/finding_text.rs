@@ -1,5 +1,5 @@
-//! Owns how findings are laid out on a terminal: a heading a question, below it each check with what it saw. Must
-//! not know whose they are. Start reading at [`findings`].
+//! Owns how findings are laid out on a terminal: a heading for each question, below it each check with what it saw.
+//! Must not know what they concern. Start reading at [`findings`].
 
 use record::{LoadRecord, RunRecord};
 
@@ -31,12 +31,12 @@ fn put(page: &mut Page, group: &Group, detail: Detail) {
     page.detail(&format!("More: {explain}"));
 }
 
-/// All findings of a run, for `joust doctor`; empty where there are none.
+/// All findings of a run, for `joust doctor`; empty if there are none.
 pub fn findings_text(record: &RunRecord, options: &Options) -> String {
     text(&sections(record), options)
 }
 
-/// All findings of a load; empty where there are none.
+/// All findings of a load; empty if there are none.
 pub fn load_findings_text(record: &LoadRecord, options: &Options) -> String {
     text(&sections_of_load(record), options)
 }

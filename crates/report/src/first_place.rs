@@ -1,6 +1,6 @@
-//! Owns the sentence that answers a study: who is first, whom it is ahead of and by how much at least,
-//! and what is open. It says what verdicts say and no more. Must not know layout or colour. Start
-//! reading at [`first_place`].
+//! Owns the sentence that answers a study: who is first, which contenders it is ahead of and by how much at least,
+//! and what is open. It says no more than the verdicts say. Must not know layout or colour. Start reading at
+//! [`first_place`].
 
 use record::{Contender, Verdict};
 
@@ -8,21 +8,21 @@ use crate::figures::{counted, listed, ratio_down};
 use crate::order::Order;
 use crate::wording::{Reading, name_of, verdict};
 
-/// Contenders that are named one by one; of more, the first of them and how many more.
+/// Most contenders that are named; of more, the first of them and the number of the others.
 const NAMED_MAX: usize = 4;
-/// A lead of less than this is printed as 1.000x, which would read as no lead.
+/// A smaller lead would be printed as 1.000x, which reads as no lead.
 const LEAD_PRINTED_MIN: f64 = 1.0005;
 
-/// What is said, and whether it answers the question.
+/// The sentence, and whether it answers the question.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct FirstPlace {
     pub(crate) text: String,
-    /// Whether somebody is proved ahead, or all are proved alike.
+    /// Whether a contender is proved ahead, or all are proved equal.
     pub(crate) is_answer: bool,
 }
 
-/// Who is first by the metric of an order; `reference`: the one that others are held against, where
-/// the plan has one.
+/// Who is first by the metric of an order; `reference`: the contender that others are compared with, if the plan has
+/// one.
 pub(crate) fn first_place(
     order: &Order,
     contenders: &[Contender],
@@ -130,7 +130,7 @@ impl FirstPlaceWriter<'_> {
         }
     }
 
-    /// One of whom nobody is ahead.
+    /// One contender that nobody is ahead of.
     fn lone(&self, first: usize) -> String {
         let words = self.order.metric.info();
         let name = self.name(first);
@@ -157,7 +157,7 @@ impl FirstPlaceWriter<'_> {
         format!("{name} {}: {}", words.first, words.factor(&at_least(least), &whom))
     }
 
-    /// Several of whom nobody is ahead.
+    /// Several contenders that nobody is ahead of.
     fn shared(&self, group: &[usize]) -> String {
         let rest = self.rest(group);
         let behind = self.behind(group, &rest);
@@ -172,7 +172,7 @@ impl FirstPlaceWriter<'_> {
         let among = self.order.among(group);
         let pairs = group.len() * (group.len() - 1) / 2;
         let is_same = |one: &&Reading| matches!(one.verdict, Verdict::NoDifference { .. });
-        // Only who is proved alike shares a place; of others one may be ahead.
+        // Only contenders that are proved equal share a place; otherwise one of them may be ahead.
         let first = match among.len() == pairs && among.iter().all(is_same) {
             true => format!("{who} share first place by {}", self.quantity()),
             false => format!("{who} lead by {}, undecided between them", self.quantity()),
@@ -209,12 +209,12 @@ impl FirstPlaceWriter<'_> {
         format!("Nobody is proved ahead by {}: {counts}{widest}", self.quantity())
     }
 
-    /// Verdicts that contradict each other: everybody is behind somebody.
+    /// Verdicts that contradict each other: each contender is behind another.
     fn circle(&self) -> String {
         format!("Nobody is first by {}: each contender is behind another one", self.quantity())
     }
 
-    /// Each against the one that all are held against.
+    /// Each contender against the reference.
     fn against(&self, reference: usize) -> String {
         let others = self.rest(&[reference]);
         let lead = |&index: &usize| Some((self.order.lead(index, reference)?, index));
@@ -236,12 +236,12 @@ impl FirstPlaceWriter<'_> {
         format!("Against {} by {}: {}", self.name(reference), self.quantity(), parts.join("; "))
     }
 
-    /// Those that were compared, without some.
+    /// The compared contenders, without some of them.
     fn rest(&self, some: &[usize]) -> Vec<usize> {
         self.order.compared.iter().copied().filter(|index| !some.contains(index)).collect()
     }
 
-    /// Those that every one of a group is ahead of, and by how much at least, the least first.
+    /// The contenders that everyone in a group is ahead of, and by how much at least, the smallest lead first.
     fn behind(&self, group: &[usize], rest: &[usize]) -> Vec<(f64, usize)> {
         let least = |&other: &usize| {
             let leads: Option<Vec<f64>> =
@@ -269,7 +269,7 @@ impl FirstPlaceWriter<'_> {
         }
     }
 
-    /// What is said of pairs of which neither side is ahead; `pairs`: how many there should be.
+    /// What is said of pairs in which neither side is ahead; `pairs`: how many there should be.
     fn relations(&self, readings: &[&Reading], pairs: usize) -> String {
         let ([only], 1) = (readings, pairs) else {
             let widest = self
@@ -288,7 +288,7 @@ impl FirstPlaceWriter<'_> {
         }
     }
 
-    /// "a over c (1.05x [0.99, 1.11])": the pair with the greatest ratio that may be looked at.
+    /// "a over c (1.05x [0.99, 1.11])": the pair with the greatest ratio, among those that are not withheld.
     fn widest(&self, readings: &[&Reading]) -> Option<String> {
         let is_usable = |one: &&&Reading| !matches!(one.verdict, Verdict::Withheld { .. });
         let size = |one: &&&Reading| one.estimate.map_or(0.0, |estimate| estimate.ratio);
@@ -298,7 +298,7 @@ impl FirstPlaceWriter<'_> {
         Some(format!("{this} over {that} ({})", widest.measured()?))
     }
 
-    /// "; not compared: caddy": who has no verdict that is not withheld.
+    /// "; not compared: caddy": contenders whose verdicts are all withheld, or that have none.
     fn left_out(&self) -> String {
         if self.order.compared.is_empty() || self.order.readings.len() == 1 {
             return String::new();
@@ -380,7 +380,7 @@ mod tests {
         Verdict::Withheld { reason: "different_bodies on h2o".to_owned() }
     }
 
-    /// Every pair of contenders with the given speeds, with what `say` says of a pair and its ratio.
+    /// Every pair of contenders with the given speeds; `say` gives the verdict for a pair and its ratio.
     fn all_pairs(speeds: &[f64], say: impl Fn(usize, usize, f64) -> Verdict) -> Vec<PairVerdict> {
         let mut pairs = Vec::new();
         for a in 0..speeds.len() {
@@ -608,8 +608,8 @@ mod tests {
         *state >> 8
     }
 
-    /// Any set of verdicts, contradictory ones too: who is called first is behind nobody, and a lead over
-    /// all is no more than the least of them.
+    /// For any set of verdicts, even contradictory ones: the contender that is called first is behind nobody, and its
+    /// lead over all is at most the smallest of its leads.
     #[test]
     fn nobody_is_named_first_whom_a_verdict_puts_behind_and_no_lead_is_overstated() {
         let mut state = 20_26;

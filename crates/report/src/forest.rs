@@ -1,6 +1,6 @@
-//! The plot of ratios with their intervals: one row a pair, named for who is ahead in it ("nginx over
-//! lighttpd"). More is better, to the right, whatever the metric. Owns its geometry; must not know the
-//! page it stands in. Start reading at [`forest`].
+//! The plot of ratios with their intervals: one row for each pair, named after the side that is ahead ("nginx over
+//! lighttpd"). Better is always to the right, whatever the metric. Owns its geometry; must not know the page it
+//! stands in. Start reading at [`forest`].
 
 use record::{BoundCause, Metric, RunRecord, Verdict};
 
@@ -45,7 +45,7 @@ enum RatioMark {
     Nothing,
 }
 
-/// What an interval may be taken for.
+/// How an interval may be read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Trust {
     /// The first named is ahead.
@@ -72,7 +72,7 @@ struct Row {
     mark: RatioMark,
 }
 
-/// The plot for a metric; `None` where no pair was compared on it.
+/// The plot for a metric; `None` if no pair was compared on it.
 pub(crate) fn forest(record: &RunRecord, ranking: &Ranking, metric: Metric) -> Option<Drawing> {
     let held_against = reference(record, ranking, metric)?;
     let readings = readings_against(record, ranking, metric, Some(held_against));
@@ -105,7 +105,7 @@ pub(crate) fn caption(metric: Metric) -> String {
     format!("at 2x the first named {} the second", metric.info().twice)
 }
 
-/// Ratio, interval and verdict in the room of a row.
+/// Ratio, interval and verdict, for the space of one row.
 fn said(reading: &Reading) -> String {
     let measured = reading.measured();
     let with = |what: &str| match &measured {
@@ -145,14 +145,14 @@ fn mark(reading: &Reading) -> RatioMark {
             interval(Trust::Proved)
         }
         Verdict::AtLeast { ratio, .. } => RatioMark::From(ratio),
-        // A reading has none: it is turned so that its bound is from below.
+        // A reading never has one: it is turned so that its bound is a lower bound.
         Verdict::AtMost { .. } => RatioMark::Nothing,
         Verdict::NoDifference { .. } | Verdict::Undecided { .. } => interval(Trust::Open),
         Verdict::Withheld { .. } => interval(Trust::Withheld),
     }
 }
 
-/// From the least to the greatest that is drawn, the margin included, with air on both sides.
+/// From the smallest to the largest drawn value, including the margin, with some space on both sides.
 fn domain(rows: &[Row], margin: f64) -> (f64, f64) {
     let (mut low, mut high) =
         (1.0 - 2.0 * margin.clamp(0.0, 0.4), 1.0 + 2.0 * margin.clamp(0.0, 0.4));
@@ -214,7 +214,7 @@ fn draw(svg: &mut Svg, row: &Row, scale: &Scale, y: f64) {
         RatioMark::Interval { ratio: middle, low, high, trust } => {
             let whisker = format!("whisker{}", trust.class());
             svg.line(&whisker, (scale.at(low), y), (scale.at(high), y));
-            // Ends that the point would cover only blur it.
+            // Ends that the point would cover would only blur it.
             let is_wide = scale.at(high) - scale.at(low) > 14.0;
             for end in [low, high].into_iter().filter(|end| is_wide && scale.holds(*end)) {
                 svg.line(&whisker, (scale.at(end), y - 5.0), (scale.at(end), y + 5.0));
@@ -230,7 +230,7 @@ fn draw(svg: &mut Svg, row: &Row, scale: &Scale, y: f64) {
     svg.fitted(class, (SAID, y + 4.5), Anchor::Start, &row.said, (WIDTH - SAID, FONT));
 }
 
-/// "nginx over lighttpd"; where it does not fit, each side is cut by itself, so that rows stay apart.
+/// "nginx over lighttpd"; if it does not fit, each side is shortened separately, so that rows stay distinguishable.
 fn label(name: &str, (room, size): (f64, f64)) -> String {
     let Some((this, that)) = name.split_once(OVER).filter(|_| cut(name, room, size) != name) else {
         return name.to_owned();

@@ -1,6 +1,5 @@
-//! Owns the answer of a run in a few lines: who is first and by how much, what other metrics say, what
-//! may not be said and why, and how far to trust it. Must not know layout or colour. Start reading at
-//! [`headline`].
+//! Owns the answer of a run in a few lines: who is first and by how much, what other metrics say, what may not be
+//! said and why, and how far to trust it. Must not know layout or colour. Start reading at [`headline`].
 
 use record::{BoundCause, Ending, Metric, RunRecord, Severity, Verdict};
 
@@ -13,11 +12,11 @@ use crate::standing::{Standing, failures};
 use crate::trust::trust;
 use crate::wording::{Reading, name_of, plain};
 
-/// Metrics that are named where they disagree with the one that ranks.
+/// Most metrics that are named because they disagree with the ranking metric.
 const DISAGREEING_MAX: usize = 2;
 
-/// Contenders by a metric, best first. Between two places every pair was told apart; within a place
-/// not all were.
+/// Contenders by a metric, best first. Between two places every pair was told apart; within a place, some pairs were
+/// not.
 #[derive(Debug, PartialEq)]
 pub(crate) struct Ranking {
     pub(crate) metric: Metric,
@@ -31,7 +30,7 @@ impl Ranking {
         self.places.len() > 1
     }
 
-    /// "1"; "2=" of a place that is shared; `None` of who has none.
+    /// "1"; "2=" for a shared place; `None` for a contender without a place.
     pub(crate) fn place_of(&self, index: usize) -> Option<String> {
         let at = self.places.iter().position(|place| place.contains(&index))?;
         let number = 1 + self.places[..at].iter().map(Vec::len).sum::<usize>();
@@ -50,7 +49,7 @@ impl Ranking {
         format!("By {}, {}", words.quantity, words.best_first)
     }
 
-    /// What a reader must know of the places: that some are shared, and who has none.
+    /// What a reader must know about the places: that some are shared, and who has none.
     pub(crate) fn note(&self, standings: &[Standing]) -> Option<String> {
         let shared = self.places.iter().any(|place| place.len() > 1);
         let unplaced: Vec<&str> = standings
@@ -88,8 +87,8 @@ pub(crate) fn primary(record: &RunRecord) -> Metric {
     record.plan.metrics.first().copied().or(first_verdict).unwrap_or(Metric::Throughput)
 }
 
-/// Sorts by the contenders' figures, and begins a new place only where every pair across the gap was
-/// told apart by its verdict. Who has no figure has no place.
+/// Sorts by the contenders' figures, and begins a new place only if every pair across the gap was told apart by its
+/// verdict. A contender without a figure has no place.
 fn rank(metric: Metric, readings: &[Reading], standings: &[Standing]) -> Ranking {
     let mut order: Vec<(usize, f64)> =
         standings.iter().filter_map(|s| Some((s.index, s.value(metric)?))).collect();
@@ -139,7 +138,7 @@ pub(crate) fn headline(record: &RunRecord, standings: &[Standing], ranking: &Ran
     lines
 }
 
-/// Says on top that a run's file was changed, or that the run was broken off.
+/// Says first that a run's file was changed, or that the run ended early.
 pub(crate) fn incomplete(record: &RunRecord) -> Option<String> {
     let parts = [changed(record).map(str::to_owned), broken_off(record)];
     let parts: Vec<String> = parts.into_iter().flatten().collect();
@@ -154,7 +153,7 @@ fn broken_off(record: &RunRecord) -> Option<String> {
     Some(format!("incomplete: {}; based on {rests}", plain(reason)))
 }
 
-/// Why there is no verdict at all, where there is none.
+/// Why there is no verdict at all, if that is so.
 pub(crate) fn no_answer(record: &RunRecord, standings: &[Standing]) -> Option<String> {
     if standings.iter().all(|standing| standing.visits_measured == 0) {
         let begun = record.visits.len();
@@ -170,8 +169,8 @@ pub(crate) fn no_answer(record: &RunRecord, standings: &[Standing]) -> Option<St
     })
 }
 
-/// Who is first by the metric that ranks, and what others say: of two contenders their verdict on the
-/// primary metric or on server CPU time, of more what contradicts it.
+/// Who is first by the ranking metric, and what others say: for two contenders, their verdict on the primary metric
+/// or on server CPU time; for more, whatever contradicts the ranking.
 fn answers(record: &RunRecord, ranking: &Ranking, readings: &[Reading]) -> Vec<(Tone, String)> {
     let order = |metric| Order::new(metric, readings, ranking.order());
     let sentence = |metric| {
@@ -181,7 +180,7 @@ fn answers(record: &RunRecord, ranking: &Ranking, readings: &[Reading]) -> Vec<(
     };
     let ranked = order(ranking.metric);
     let first = sentence(ranking.metric);
-    // Of two that can be compared, and where the metric that ranks proves nothing, another may.
+    // If only two can be compared, or if the ranking metric proves nothing, another metric may help.
     let is_pair = ranked.readings.len() == 1 || ranked.compared.len() == 2;
     let beside = if is_pair || first.0 == Tone::Open {
         beside(record, ranking.metric, readings).map(sentence)
@@ -191,14 +190,14 @@ fn answers(record: &RunRecord, ranking: &Ranking, readings: &[Reading]) -> Vec<(
     std::iter::once(first).chain(beside).collect()
 }
 
-/// The metric that stands beside the one that ranks: no throughput is told without server CPU time.
+/// The metric beside the ranking metric: throughput is never shown without server CPU time.
 fn beside(record: &RunRecord, ranked_by: Metric, readings: &[Reading]) -> Option<Metric> {
     let mut others =
         [primary(record), Metric::ServerCpu].into_iter().filter(|metric| *metric != ranked_by);
     others.find(|&metric| readings.iter().any(|reading| reading.metric == metric))
 }
 
-/// Where another metric puts somebody ahead of one in first place whom this metric puts behind it.
+/// Whether another metric puts a contender ahead of one in first place that this metric puts ahead of it.
 pub(crate) fn disagreement(
     record: &RunRecord,
     ranked: &Order,
@@ -229,7 +228,7 @@ pub(crate) fn disagreement(
     (!said.is_empty()).then(|| format!("{noun}: {}.", listed(&said)))
 }
 
-/// Why the primary metric does not rank, where no finding says it.
+/// Why the primary metric does not rank, if no finding says it.
 fn passed_over(record: &RunRecord, ranked_by: Metric, readings: &[Reading]) -> Option<String> {
     let primary = primary(record);
     let of: Vec<&Reading> = readings.iter().filter(|one| one.metric == primary).collect();
@@ -241,8 +240,7 @@ fn passed_over(record: &RunRecord, ranked_by: Metric, readings: &[Reading]) -> O
     })
 }
 
-/// Whether it says less of two contenders than their ratio: it is withheld, or the measurement was the
-/// limit.
+/// Whether it says less about two contenders than their ratio: it is withheld, or the measurement was the limit.
 fn is_silent(reading: &Reading) -> bool {
     matches!(
         reading.verdict,
@@ -252,7 +250,7 @@ fn is_silent(reading: &Reading) -> bool {
     )
 }
 
-/// Whose throughput is a bound, by which finding, and what ranks them all the same.
+/// Whose throughput is a bound, by which finding, and which metric ranks them nevertheless.
 fn bounded(record: &RunRecord, ranked_by: Metric) -> Option<String> {
     let finding = record.findings.iter().find(|finding| finding.acts(Severity::Bound))?;
     let all = record.plan.contenders.len();
@@ -273,7 +271,7 @@ fn bounded(record: &RunRecord, ranked_by: Metric) -> Option<String> {
     Some(format!("{cause}: {their} throughput is a lower bound{ranks}"))
 }
 
-/// How many verdicts were withheld, on the metrics that the headline speaks of, and why.
+/// How many verdicts were withheld, on the metrics that the headline mentions, and why.
 fn withheld(record: &RunRecord, ranked_by: Metric, readings: &[Reading]) -> Option<String> {
     let primary = primary(record);
     let metrics = if ranked_by == primary { vec![primary] } else { vec![primary, ranked_by] };
@@ -304,7 +302,7 @@ fn withheld_on(metric: Metric, readings: &[Reading]) -> Option<String> {
     Some(format!("{total} of {pairs} verdicts on {quantity} are withheld: {first}{others}"))
 }
 
-/// Says how many visits were lost, where others were measured.
+/// Says how many visits were lost, if others were measured.
 pub(crate) fn lost(record: &RunRecord) -> Option<String> {
     let failed = failures(record).count();
     let begun = record.visits.len();

@@ -1,5 +1,5 @@
-//! The terminal report of a history: the runs it has, and series of a figure with their changes. Owns
-//! layout and plot. Must not know where runs are kept. Start reading at [`history_text`].
+//! The terminal report of a history: its runs, and series of a figure with their changes. Owns layout and plot. Must
+//! not know where runs are kept. Start reading at [`history_text`].
 
 use std::collections::BTreeSet;
 
@@ -17,7 +17,7 @@ use crate::wording::plain;
 const PLOT: usize = 30;
 const PLOT_NARROW: usize = 12;
 const WIDE: usize = 100;
-/// Points of a series that are listed; all are in the JSON.
+/// Most points of a series that are listed; the JSON has all of them.
 const POINTS_SHOWN_MAX: usize = 60;
 
 /// What a history holds, for a terminal; ends in a newline.
@@ -73,7 +73,7 @@ fn run_row(run: &HistoryRun) -> Vec<String> {
     row.iter().map(|text| plain(text)).collect()
 }
 
-/// The contenders, where the runs are of one study: of several there are too many.
+/// The contenders, if all runs are of one study: with several there are too many.
 fn contenders(page: &mut Page, runs: &[HistoryRun]) {
     let [first, rest @ ..] = runs else { return };
     if rest.iter().any(|run| run.study != first.study) {
@@ -148,7 +148,7 @@ fn series(page: &mut Page, series: &HistorySeries, options: &Options) {
     remarks(page, series);
 }
 
-/// The changes, or that none was found, or looked for; and why points are withheld.
+/// The changes, or that none was found or none was looked for; and why points are withheld.
 fn remarks(page: &mut Page, series: &HistorySeries) {
     let usable = series.points.iter().filter(|point| point.withheld.is_none()).count();
     for change in &series.changes {
@@ -189,7 +189,7 @@ fn change_text(series: &HistorySeries, change: &HistoryChange) -> String {
     ))
 }
 
-/// From the least to the greatest that is drawn.
+/// From the smallest to the largest drawn value.
 struct Scale {
     low: f64,
     high: f64,

@@ -1,6 +1,6 @@
-//! The report as one page that needs nothing else: no network, no script, no font. Plots are inline
-//! SVG; colours follow the reader's light or dark setting, and print. Owns what the template is
-//! given; the layout is `templates/report.html`. Start reading at [`OUTPUT`].
+//! The report as one self-contained page: no network, no script, no font. Plots are inline SVG; colours follow the
+//! reader's light or dark setting, and print. Owns the data for the template; the layout is `templates/report.html`.
+//! Start reading at [`OUTPUT`].
 
 use minijinja::{AutoEscape, Environment, UndefinedBehavior, value::Serde};
 use record::{Metric, RunRecord};
@@ -54,17 +54,17 @@ struct PageData {
     question: String,
     started: String,
     chips: Vec<String>,
-    /// The answers of several cells; `None` of one, whose headline is the answer.
+    /// The answers of several cells; `None` for one cell, whose headline is the answer.
     answers: Option<Table>,
-    /// What is said of all of them, before them.
+    /// What is said of all cells, before them.
     overview: Vec<HeadlineLine>,
-    /// What must be known of every interval.
+    /// What a reader must know about every interval.
     intervals: &'static str,
     cells: Vec<CellSection>,
     more_metrics: String,
     /// Tables over all cells.
     extras_of_run: Vec<Table>,
-    /// Names of those whose figures are bounds; empty for none.
+    /// Names of the contenders whose figures are bounds; empty if there are none.
     bounded: String,
     percentiles: String,
     percentile_table: Option<Table>,
@@ -83,12 +83,12 @@ struct PageData {
     margin: String,
 }
 
-/// One cell, the only one too.
+/// One cell, even if it is the only one.
 #[derive(Serialize)]
 struct CellSection {
     name: String,
     headline: Vec<HeadlineLine>,
-    /// Of more than two contenders, where any two were told apart.
+    /// For more than two contenders, if any two were told apart.
     ranking: Option<Places>,
     contenders: Table,
     metrics: Vec<MetricSection>,
@@ -110,7 +110,7 @@ struct Places {
 
 #[derive(Serialize)]
 struct RankedPlace {
-    /// "2=" where it is shared.
+    /// "2=" if it is shared.
     number: String,
     members: Vec<Member>,
 }
@@ -147,7 +147,7 @@ struct Skipped {
 #[derive(Serialize)]
 struct Parity {
     setting: String,
-    /// One where all contenders agree.
+    /// One value if all contenders agree.
     values: Vec<ParityValue>,
 }
 
@@ -185,8 +185,8 @@ fn render(record: &RunRecord, _: &Options) -> String {
     page + "\n"
 }
 
-/// Of the whole run. A run of several cells is shown cell by cell: figures of different workloads do
-/// not belong into one table or plot.
+/// The data of the whole run. A run of several cells is shown cell by cell: one table or plot must not mix figures of
+/// different workloads.
 fn page(record: &RunRecord) -> PageData {
     let cells = cells(record);
     let page = frame(record, &cells);
@@ -205,7 +205,7 @@ fn chips(workload: String, record: &RunRecord) -> Vec<String> {
     vec![workload, machine(record), ending(record)]
 }
 
-/// What a page has whether its cells are one or several.
+/// What every page has, with one cell or several.
 fn frame(record: &RunRecord, cells: &[CellView]) -> PageData {
     PageData {
         css: format!("{PAGE_CSS}{PLOTS_CSS}"),

@@ -1,9 +1,9 @@
-//! Owns the sentence about a file that is not as it was written. Must not know layout. Start reading at
+//! Owns the sentence about a file that was changed after it was written. Must not know layout. Start reading at
 //! [`changed`].
 
 use record::{Integrity, RunRecord};
 
-/// That a run's file was changed, where its digest says so; `None` where it does not.
+/// Says that a run's file was changed, if its digest shows it; otherwise `None`.
 pub fn changed(run: &RunRecord) -> Option<&'static str> {
     match run.integrity {
         Integrity::Changed => Some(

@@ -1,5 +1,5 @@
-//! Owns the sentence over all cells of a run: who leads in how many of them, and where that changes.
-//! Must not know layout. Start reading at [`leads`].
+//! Owns the sentence about all cells of a run: who leads in how many of them, and where that changes. Must not know
+//! layout. Start reading at [`leads`].
 
 use record::{Metric, RunRecord};
 
@@ -10,15 +10,15 @@ use crate::first_place::{at_least, named};
 use crate::order::Order;
 use crate::wording::{Reading, plain};
 
-/// Groups of cells that are named; what happened in further ones is counted.
+/// Most groups of cells that are named; further ones are counted.
 const GROUPS_MAX: usize = 4;
-/// Contenders that are held against a reference one by one.
+/// Most contenders that are compared with a reference one by one.
 const CONTENDERS_MAX: usize = 6;
 
 /// Who is in first place in a cell.
 #[derive(Debug, Clone, PartialEq)]
 enum First {
-    /// One, and how far it is ahead of each other one at least, where it is ahead of all.
+    /// One contender; and if it is ahead of all others, its smallest proved lead.
     Lead(String, Option<f64>),
     /// Several.
     Share(Vec<String>),
@@ -68,7 +68,7 @@ impl First {
     }
 }
 
-/// Who leads in how many cells; where each was held against a reference alone, who is ahead of it.
+/// Who leads in how many cells; if each was compared only with a reference, who is ahead of that.
 pub(crate) fn leads(record: &RunRecord, cells: &[CellView]) -> Option<String> {
     match record.plan.reference {
         Some(reference) => against(record, cells, reference),
@@ -172,7 +172,7 @@ enum ReferenceSide {
     Open,
 }
 
-/// On which side of the reference a contender is in a cell; `None` where they were not compared there.
+/// On which side of the reference a contender is in a cell; `None` if they were not compared there.
 fn side(view: &CellView, name: &str, reference: &str) -> Option<ReferenceSide> {
     let at = |name: &str| view.standings.iter().position(|one| one.name == name);
     let (this, that) = (at(name)?, at(reference)?);

@@ -83,7 +83,7 @@ pub const WIDTH_MIN: usize = 60;
 /// The same for a page without tables.
 pub const PROSE_WIDTH_MIN: usize = 32;
 
-/// What an output may be told; all that is not in the record.
+/// What an output needs to know beyond the record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Options {
     /// Columns of the terminal; fewer than [`WIDTH_MIN`] count as that many.
@@ -92,7 +92,7 @@ pub struct Options {
     pub colour: bool,
     /// Whether lines may be drawn with characters outside of ASCII.
     pub unicode: bool,
-    /// How much a terminal gets; the other forms always have all.
+    /// How much a terminal shows; the other forms always show everything.
     pub detail: Detail,
 }
 
@@ -115,15 +115,15 @@ impl Default for Options {
 /// line in [`OUTPUTS`].
 #[derive(Debug)]
 pub struct Output {
-    /// As it is asked for on the command line ("html").
+    /// Its name on the command line ("html").
     pub name: &'static str,
-    /// Of its file, without a dot ("html").
+    /// Extension of its file, without a dot ("html").
     pub extension: &'static str,
     /// What it is for, in a few words.
     pub about: &'static str,
-    /// A run in it, ending in a newline.
+    /// Renders a run, ending in a newline.
     pub render: fn(&RunRecord, &Options) -> String,
-    /// The record of one load in it, ending in a newline; `None` where it shows runs only.
+    /// Renders the record of one load, ending in a newline; `None` if it shows only runs.
     pub render_load: Option<fn(&LoadRecord, &Options) -> String>,
 }
 

@@ -3,15 +3,15 @@
 /// What a line of the headline is, for its colour.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Tone {
-    /// Says something of the contenders that is proved.
+    /// Says something about the contenders that is proved.
     Answer,
-    /// Says of the contenders that nothing is proved.
+    /// Says that nothing is proved about the contenders.
     Open,
     /// Says how far to trust the answer.
     Trust,
     /// Limits what is said.
     Caution,
-    /// The run itself is not whole.
+    /// The run itself is incomplete.
     Alarm,
 }
 

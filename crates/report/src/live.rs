@@ -30,19 +30,18 @@ use crate::terminal::wrapped;
 use model::{Summary, clock};
 use record::GENERATOR_BUSY;
 
-/// How a frame is to look, and what lies over it.
+/// How a frame must look, and what is shown over it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct View {
-    /// Whether colours may be used; nothing is told by colour alone.
+    /// Whether colours may be used; nothing is shown by colour alone.
     pub colour: bool,
     /// Whether characters outside of ASCII may be used.
     pub unicode: bool,
-    /// Whether the picture stands still while measuring goes on.
+    /// Whether the picture is frozen while measuring goes on.
     pub frozen: bool,
-    /// Whether the help lies over the picture.
+    /// Whether the help is shown over the picture.
     pub help: bool,
-    /// Whether the distribution of response times stands in place of their course, where there is no
-    /// room for both.
+    /// Whether the distribution of response times replaces their chart over time, if there is no room for both.
     pub distribution: bool,
 }
 
@@ -56,8 +55,8 @@ impl Default for View {
 const CHART_ROWS_MIN: u16 = 5;
 /// Most lines that one remark takes.
 const REMARK_LINES_MAX: usize = 3;
-/// From this width on, the distribution of response times stands beside their course; the part of the
-/// width that it has.
+/// From this width on, the distribution of response times stands beside their chart over time; and its share of the
+/// width.
 const WIDTH_OF_BOTH: u16 = 110;
 const DISTRIBUTION_SHARE: u16 = 3;
 /// From this width on, lines keep a column free on both sides.
@@ -72,8 +71,8 @@ const FAINT: Style = Style::new().add_modifier(Modifier::DIM);
 const CAUTION: Style = Style::new().fg(Color::Yellow).add_modifier(Modifier::BOLD);
 const BOLD: Style = Style::new().add_modifier(Modifier::BOLD);
 
-/// Draws one frame. Room is given away from the most to the least important: figures, progress,
-/// failures, then the charts with whatever is left.
+/// Draws one frame. Space goes from the most to the least important: figures, progress, failures, then the charts
+/// with the rest.
 pub fn draw(live: &Live, view: &View, frame: &mut Frame<'_>) {
     let whole = frame.area();
     let margin = if whole.width >= ROOMY { 1 } else { 0 };
@@ -108,7 +107,7 @@ pub fn draw(live: &Live, view: &View, frame: &mut Frame<'_>) {
     }
 }
 
-/// Rows that nothing has taken yet.
+/// Rows that are still free.
 struct Rows<'a> {
     buffer: &'a mut Buffer,
     left: Rect,
@@ -119,7 +118,7 @@ impl Rows<'_> {
         self.take(1)
     }
 
-    /// Rows from the top; `None` where fewer are left.
+    /// Takes rows from the top; `None` if fewer are left.
     fn take(&mut self, rows: u16) -> Option<Rect> {
         (self.left.height >= rows).then(|| {
             let taken = Rect { height: rows, ..self.left };
@@ -143,7 +142,7 @@ fn put(buffer: &mut Buffer, row: Rect, text: &str, style: Style) {
     }
 }
 
-/// Writes text at the right end of a row, where all of it fits.
+/// Writes text at the right end of a row, if all of it fits.
 fn put_right(buffer: &mut Buffer, row: Rect, text: &str, style: Style) {
     let width = text.chars().count() as u16;
     if width <= row.width {
@@ -200,7 +199,7 @@ fn keys(buffer: &mut Buffer, row: Rect, live: &Live, view: &View) {
     }
 }
 
-/// The statuses of the whole load, where charts have room enough beside them.
+/// The statuses of the whole load, if charts leave enough room.
 fn status_row(page: &mut Rows<'_>, live: &Live) {
     if page.left.height > 2 * CHART_ROWS_MIN
         && !live.statuses().is_empty()
@@ -210,7 +209,7 @@ fn status_row(page: &mut Rows<'_>, live: &Live) {
     }
 }
 
-/// What must be seen at once, above the keys, worst first; nothing where all is well.
+/// What must be seen at once, above the keys, worst first; empty if all is well.
 fn remarks(live: &Live, width: u16) -> Vec<(String, Style)> {
     let remarks = [(failures(live), FAILED), (busy(live), CAUTION)];
     let lines = |(text, style): (Option<String>, Style)| {
@@ -230,8 +229,8 @@ fn busy(live: &Live) -> Option<String> {
     })
 }
 
-/// By kind, the most frequent first. A server that is dead fails few requests: a closed loop waits
-/// before it tries again. So the share of the last second stands beside that of the load.
+/// Failures by kind, the most frequent first. A dead server fails few requests, because a closed loop waits before it
+/// tries again. So the share of the last second stands beside that of the load.
 fn failures(live: &Live) -> Option<String> {
     let (whole, last) = (live.whole_load(), live.last_second());
     let mut kinds: Vec<_> = live.errors().each().filter(|(_, count)| *count > 0).collect();
@@ -253,7 +252,7 @@ struct Figure {
     title: &'static str,
     /// Characters that it is likely to need: the columns stand still while figures change.
     width: usize,
-    /// Place among those that stay when there is no room for all; 0 is the last to go.
+    /// Priority when there is not enough room; 0 is removed last.
     rank: usize,
     text: fn(&Summary) -> String,
     style: fn(&Summary) -> Style,
@@ -332,7 +331,7 @@ fn figures(page: &mut Rows<'_>, live: &Live) {
     }
 }
 
-/// The figures for which there is room, in the order in which they stand.
+/// The figures that fit, in display order.
 fn fitting(
     width_of: impl Fn(&Figure) -> u16,
     mut room: u16,
@@ -349,7 +348,7 @@ fn fitting(
     FIGURES.iter().filter(move |figure| figure.rank < n_fitting)
 }
 
-/// Two charts over one axis of time, or as many as there is room for.
+/// Two charts over one time axis, or as many as fit.
 fn charts(page: &mut Rows<'_>, live: &Live, view: &View) {
     let rows = page.left.height;
     if rows < CHART_ROWS_MIN {

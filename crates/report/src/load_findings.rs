@@ -1,5 +1,5 @@
-//! Owns what is shown of the doctor's findings in one load, before any of its figures. Whether something is a
-//! finding is the doctor's business: here they are read from the record. Start reading at [`found`].
+//! Owns what is shown of the doctor's findings in one load, before any of its figures. Must not decide what is a
+//! finding: findings are read from the record. Start reading at [`found`].
 
 use record::{Certainty, Finding, LoadRecord, Severity};
 
@@ -21,7 +21,7 @@ pub(crate) fn found(record: &LoadRecord) -> Vec<Found> {
     Finding::grouped(&record.findings).iter().map(|group| of_group(group)).collect()
 }
 
-/// Shows them; whether there are any.
+/// Shows them; returns whether there are any.
 pub(crate) fn show(page: &mut Page, record: &LoadRecord) -> bool {
     let found = found(record);
     for one in &found {
@@ -32,8 +32,8 @@ pub(crate) fn show(page: &mut Page, record: &LoadRecord) -> bool {
     !found.is_empty()
 }
 
-/// Whether the rate is a bound: by a check that makes throughput one; in an open loop only where the rate that
-/// was asked for was not reached.
+/// Whether the rate is a bound, by a check that makes throughput one. In an open loop only if the requested rate was
+/// not reached.
 pub(crate) fn is_rate_bound(record: &LoadRecord) -> bool {
     let is_bound = record.findings.iter().any(|finding| finding.acts(Severity::Bound));
     is_bound && (record.open_loop.is_none() || record.rate_missed().is_some())
@@ -52,7 +52,7 @@ fn of_group(group: &[&Finding]) -> Found {
     }
 }
 
-/// A load alone has no verdict that could be withheld: what is spoiled are its figures.
+/// A load alone has no verdict to withhold, so the check affects its figures.
 fn weight(finding: &Finding) -> (&'static str, Paint) {
     match (finding.severity, finding.certainty) {
         (_, Certainty::Suspected) => ("suspected", Paint::Caution),

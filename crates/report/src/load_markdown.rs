@@ -49,7 +49,7 @@ pub(crate) fn load_markdown(record: &LoadRecord, options: &Options) -> String {
     page
 }
 
-/// Requests by what came of them.
+/// Requests by outcome.
 fn outcomes(record: &LoadRecord) -> Table {
     Table {
         title: "Requests".to_owned(),
@@ -60,7 +60,7 @@ fn outcomes(record: &LoadRecord) -> Table {
     }
 }
 
-/// What was timed; `None` where nothing was.
+/// What was timed; `None` if nothing was.
 fn latencies(record: &LoadRecord) -> Option<Table> {
     let row = |(phase, summary): (&str, &LatencyMillis)| {
         let shown = FIGURES.iter().map(|(_, of, _)| of(summary));

@@ -1,11 +1,11 @@
-//! What a load was, in one line: law, connections, requests, and what departs from plain keep-alive.
-//! Owns the words of a plan; must not know what was measured. Start reading at [`shape`].
+//! What a load was, in one line: law, connections, requests, and what differs from plain keep-alive. Owns the words
+//! of a plan; must not know what was measured. Start reading at [`shape`].
 
 use crate::figures::{counted, listed};
 use crate::wording::plain;
 use record::{HttpVersion, LoadPlan, LoadRecord, Pacing, Pick, RequestPlan, Spread};
 
-/// Stages of a law that are named; of more, their number.
+/// Most stages of a law that are named; of more, only their number is given.
 const STAGES_NAMED_MAX: usize = 4;
 
 /// The shape of a load: "open loop: Poisson 5k/s, 64 connections, 1 thread, keep-alive, epoll".
@@ -65,7 +65,7 @@ fn reuse(plan: &LoadPlan) -> String {
     }
 }
 
-/// What is not as in the plainest load.
+/// What differs from the plainest load.
 fn departures(plan: &LoadPlan) -> Vec<String> {
     let pick = match plan.pick {
         Pick::InOrder => "in order",

@@ -1,6 +1,6 @@
-//! What a load's report has below its first figures: statuses, the distribution of response times, the
-//! requests one by one, and the loads that it was merged from. Owns those tables; must not know what
-//! spoils a load. Start reading at [`by_request`].
+//! What follows the first figures in a load's report: statuses, the distribution of response times, figures for each
+//! request, and the loads that it was merged from. Owns those tables; must not know what makes the figures
+//! unreliable. Start reading at [`by_request`].
 
 use std::collections::BTreeMap;
 
@@ -15,8 +15,8 @@ use crate::table::{Cell, Column, Depth, Row, Table};
 use crate::terminal::{Page, Paint};
 use crate::wording::plain;
 
-/// Complete replies by status: `status 200: 20,000`; where there are several, each class with its own:
-/// `status 2xx: 19,998 (200: 19,990, 206: 8), 5xx: 2 (503: 2)`.
+/// Complete replies by status: `status 200: 20,000`; with several statuses, each class with its own: `status 2xx:
+/// 19,998 (200: 19,990, 206: 8), 5xx: 2 (503: 2)`.
 pub(crate) fn statuses(counts: &BTreeMap<u16, u64>) -> String {
     let mut classes: BTreeMap<u16, Vec<(u16, u64)>> = BTreeMap::new();
     for (status, count) in counts {
@@ -38,7 +38,7 @@ pub(crate) fn statuses(counts: &BTreeMap<u16, u64>) -> String {
     }
 }
 
-/// Statuses, and how many bodies were verified: also none, where the plan asks for it.
+/// Statuses, and how many bodies were verified, even if none were although the plan asks for it.
 pub(crate) fn replies(record: &LoadRecord) -> String {
     let statuses = statuses(&record.status);
     match bodies([record].into_iter()) {
@@ -51,8 +51,8 @@ pub(crate) fn replies(record: &LoadRecord) -> String {
     }
 }
 
-/// Of how many complete replies the body was verified, and how many of them differ: `1,204 of 120,394
-/// (1.00 %), 0 differ`; `None` where none was.
+/// How many complete replies had their bodies verified, and how many of those differ: `1,204 of 120,394 (1.00 %), 0
+/// differ`; `None` if no body was verified.
 pub(crate) fn bodies<'a>(loads: impl Iterator<Item = &'a LoadRecord>) -> Option<String> {
     let (mut verified, mut differ, mut complete) = (0, 0, 0);
     for load in loads {
@@ -72,7 +72,7 @@ const BAR_MIN: usize = 12;
 /// What stands left of the bars, at most.
 const BESIDE_BAR: usize = 46;
 
-/// How response times are spread: requests by steps of a logarithmic scale. `None` where there are none.
+/// How response times are spread: requests by steps of a logarithmic scale. `None` if there are none.
 pub(crate) fn distribution(record: &LoadRecord, options: &Options) -> Option<Table> {
     let found = Distribution::of(&record.latencies.response, STEPS_MAX)?;
     let columns = options.width.saturating_sub(BESIDE_BAR).clamp(BAR_MIN, BAR_MAX);
@@ -97,7 +97,7 @@ pub(crate) fn distribution(record: &LoadRecord, options: &Options) -> Option<Tab
     })
 }
 
-/// A part in percent, in a column: two decimals, and never 0 for something or 100 for less than all.
+/// A part in percent, for a column: two decimals, never 0 for something above zero or 100 for less than all.
 fn share(part: u64, whole: u64) -> String {
     let percent = 100.0 * part as f64 / whole.max(1) as f64;
     match part {
@@ -108,7 +108,7 @@ fn share(part: u64, whole: u64) -> String {
     }
 }
 
-/// The requests of a plan that has several; `None` where it has one.
+/// The requests of a plan that has several; `None` if it has one.
 pub(crate) fn by_request(record: &LoadRecord) -> Option<Table> {
     let figure = |millis: Option<f64>| millis.map_or_else(|| NONE.to_owned(), span);
     let row = |row: &RequestFigures| {
@@ -164,7 +164,7 @@ pub(crate) fn merged_from(page: &mut Page, record: &LoadRecord) {
     }
 }
 
-/// How the loads lay in time.
+/// When the loads ran.
 fn when(parts: &[LoadPart]) -> String {
     let mut spans: Vec<(f64, f64)> = parts
         .iter()

@@ -54,7 +54,7 @@ pub(crate) fn judgement(judged: &Judgement) -> String {
     format!("goal {} {verdict}: {}", judged.goal, plain(&judged.text))
 }
 
-/// The rate with its total; in an open loop beside what was asked.
+/// The rate with its total; in an open loop, beside the requested rate.
 pub(crate) fn rate(record: &LoadRecord) -> String {
     let asked = record.open_loop.map_or_else(String::new, |open| {
         format!(" of a target of {}", significant(open.asked_per_s))
@@ -69,7 +69,7 @@ pub(crate) fn rate(record: &LoadRecord) -> String {
     )
 }
 
-/// Requests by what came of them; kinds that did not occur have no row.
+/// Requests by outcome; kinds that did not occur have no row.
 fn outcomes(page: &mut Page, record: &LoadRecord) {
     page.heading("Requests", &replies(record));
     page.table(&[("outcome", Lean::Left), ("requests", Lean::Right)], &outcome_rows(record));
@@ -108,7 +108,7 @@ pub(crate) fn outcome_rows(record: &LoadRecord) -> Vec<Vec<String>> {
 /// A figure of a summary.
 pub(crate) type Reading = fn(&LatencyMillis) -> Option<f64>;
 
-/// Figures of a latency, as columns: how each is read, and whether a narrow terminal has it too.
+/// Figures of a latency, as columns: how each is read, and whether a narrow terminal also shows it.
 pub(crate) const FIGURES: [(&str, Reading, bool); 8] = [
     ("mean", |l| l.mean, true),
     ("sd", |l| l.sd, false),

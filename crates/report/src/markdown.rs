@@ -80,7 +80,7 @@ fn lost_and_left_out(page: &mut String, record: &RunRecord) {
     for failure in failures {
         let (name, reason) = (escaped(&failure.name), escaped(&failure.reason));
         let _ = writeln!(page, "- {name}, {}: {reason}", failure.blocks);
-        // Indented by six columns a log is code inside of its item, whatever backticks it holds.
+        // Indented by six columns, a log is code inside its item, whatever backticks it contains.
         if !failure.log_tail.is_empty() {
             page.push('\n');
         }

@@ -1,5 +1,5 @@
-//! Owns the table of how memory was measured: the method, the range that it leaves, and what stands beside
-//! the figure. Start reading at [`table`].
+//! Owns the table of how memory was measured: the method, the range that it leaves, and further figures beside it.
+//! Start reading at [`table`].
 
 use record::{CgroupCounter, MemoryMethod, ServerUse};
 use units::Bytes;
@@ -26,7 +26,7 @@ pub(crate) fn table(CellView { run, .. }: &CellView) -> Table {
         let account = one.memory_account;
         account.method != MemoryMethod::PagesOnce || account.swapped.0 > 0 || account.unread > 0
     };
-    // Nobody reads how a sound figure was made unless asked; older files do not say how theirs was.
+    // The table is shown only for doubtful figures; older files do not say how memory was measured.
     let is_shown = |one: &ServerUse| is_doubtful(one) && one.memory_account.readings > 0;
     Table {
         title: "How memory was measured".to_owned(),
@@ -73,7 +73,7 @@ fn cells(uses: &[ServerUse]) -> [String; 6] {
     ]
 }
 
-/// What the methods and the cgroup's counter mean, those that occur.
+/// Explains the methods that occur, and the cgroup's counter.
 fn methods(uses: &[ServerUse]) -> String {
     let is_there = |method| uses.iter().any(|one| one.memory_account.method == method);
     let known = [

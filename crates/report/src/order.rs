@@ -1,6 +1,6 @@
-//! Owns who is proved ahead of whom on one metric: a partial order, since of two contenders neither may
-//! be ahead. It says nothing that no verdict says: of a over b and b over c it does not conclude a over c.
-//! Must not know words or layout. Start reading at [`Order`].
+//! Owns who is proved ahead of whom on one metric: a partial order, because neither of two contenders may be ahead.
+//! It says nothing that no verdict says: from a over b and b over c it does not conclude a over c. Must not know
+//! words or layout. Start reading at [`Order`].
 
 use record::{Metric, Verdict};
 
@@ -17,7 +17,7 @@ pub(crate) struct Order<'a> {
 }
 
 impl<'a> Order<'a> {
-    /// Of all `readings` those of the metric; `sequence`: contenders by their figures, best first.
+    /// Uses those of all `readings` that concern the metric; `sequence`: contenders by their figures, best first.
     pub(crate) fn new(
         metric: Metric,
         readings: &'a [Reading],
@@ -40,20 +40,19 @@ impl<'a> Order<'a> {
         self.readings.iter().copied().find(|reading| reading.is_between(left, right))
     }
 
-    /// How many times better `left` is than `right` at least; `None` where it is not proved ahead.
+    /// By what factor at least `left` is better than `right`; `None` if it is not proved ahead.
     pub(crate) fn lead(&self, left: usize, right: usize) -> Option<f64> {
         let reading = self.between(left, right)?;
         (reading.ahead() == Some(left)).then(|| reading.at_least()).flatten()
     }
 
-    /// Those of whom nobody is proved ahead.
+    /// The contenders that nobody is proved ahead of.
     pub(crate) fn first(&self) -> Vec<usize> {
         let is_behind = |index: usize| self.compared.iter().any(|&o| self.lead(o, index).is_some());
         self.compared.iter().copied().filter(|&index| !is_behind(index)).collect()
     }
 
-    /// Whether every two of those that were compared have a verdict; else they were held against a
-    /// reference.
+    /// Whether every two of the compared contenders have a verdict; otherwise they were compared with a reference.
     pub(crate) fn is_whole(&self) -> bool {
         self.compared.iter().enumerate().all(|(at, &left)| {
             self.compared[at + 1..].iter().all(|&right| self.between(left, right).is_some())

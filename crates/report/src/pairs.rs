@@ -1,6 +1,6 @@
-//! Owns which pairs a report lists: all of them for a few contenders, else each against the one
-//! that is ranked first. A row is named for who is ahead and has its ratio and interval whatever the
-//! verdict. Must not know layout. Start reading at [`PairTable`].
+//! Owns which pairs a report lists: all of them for a few contenders, otherwise each against the one that is ranked
+//! first. A row is named after the side that is ahead, and has its ratio and interval whatever the verdict. Must not
+//! know layout. Start reading at [`PairTable`].
 
 use record::{BoundCause, Metric, RunRecord, Verdict};
 
@@ -10,16 +10,16 @@ use crate::headline::{Ranking, primary};
 use crate::table::{Column, Depth, Row, Table};
 use crate::wording::{Reading, name_of, verdict};
 
-/// Up to this many contenders every pair is listed (15 pairs); above, a list would bury the answer.
+/// Up to this many contenders, every pair is listed (15 pairs); a longer list would bury the answer.
 pub(crate) const CONTENDERS_ALL_PAIRS: usize = 6;
 
 /// Metrics whose pairs a short report has.
 const METRICS_SHORT: usize = 2;
 
-/// Parts the two names of a pair, the better one first.
+/// Separates the two names of a pair, the better one first.
 pub(crate) const OVER: &str = " over ";
 
-/// Must be known of every interval that is shown.
+/// What a reader must know about every interval that is shown.
 pub(crate) const INTERVALS: &str = "Intervals are 95 % each, not adjusted for the number of pairs; \
                                     \"told apart\" needs p below 0.02 after Holm over all pairs of the \
                                     metric";
@@ -30,7 +30,7 @@ pub(crate) struct PairTable {
     pub(crate) metric: Metric,
     /// How many pairs the run has on this metric.
     pub(crate) pairs_all: usize,
-    /// Name of the contender that all rows are held against, where not all pairs are listed.
+    /// Name of the contender that all rows are compared with, if not all pairs are listed.
     pub(crate) reference: Option<String>,
     pub(crate) rows: Vec<PairRow>,
 }
@@ -40,11 +40,11 @@ pub(crate) struct PairTable {
 pub(crate) struct PairRow {
     /// "nginx over lighttpd".
     pub(crate) pair: String,
-    /// Ratio and interval; in parentheses where the verdict is withheld, a dash where there is none.
+    /// Ratio and interval; in parentheses if the verdict is withheld, a dash if there is none.
     pub(crate) ratio: String,
     /// How it may be read.
     pub(crate) said: String,
-    /// Blocks behind it, out of those asked for where there are fewer.
+    /// Number of its blocks, and of those required if it has fewer.
     pub(crate) blocks: String,
     pub(crate) is_withheld: bool,
 }
@@ -151,8 +151,8 @@ pub(crate) fn metrics(record: &RunRecord, ranking: &Ranking) -> Vec<Metric> {
     metrics
 }
 
-/// The contender that others are held against: that of the plan, else the first of the ranking that has
-/// a verdict.
+/// The contender that others are compared with: the plan's reference, or else the first of the ranking that has a
+/// verdict.
 pub(crate) fn reference(record: &RunRecord, ranking: &Ranking, metric: Metric) -> Option<usize> {
     let pairs = || record.verdicts.iter().filter(|pair| pair.metric == metric);
     let has_verdict = |index: &usize| pairs().any(|pair| [pair.a, pair.b].contains(index));
@@ -162,7 +162,7 @@ pub(crate) fn reference(record: &RunRecord, ranking: &Ranking, metric: Metric) -
         .or_else(|| pairs().next().map(|pair| pair.a))
 }
 
-/// The verdicts on a metric, those with one contender where it is given; pairs of better-ranked
+/// The verdicts on a metric, those with one contender if it is given; pairs of better-ranked
 /// contenders come first.
 pub(crate) fn readings_against(
     record: &RunRecord,

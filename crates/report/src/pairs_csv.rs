@@ -1,6 +1,6 @@
-//! One row a pair and metric, for a spreadsheet, R or a script that gates (RFC 4180): what is said of it as
-//! the run file has it, and its estimate, whatever is said. Owns its columns; figures are not rounded here.
-//! Start reading at [`OUTPUT`].
+//! One row for each pair and metric, for a spreadsheet, R or a script that gates (RFC 4180): the verdict as the run
+//! file has it, and the estimate whatever the verdict. Owns its columns; figures are not rounded here. Start reading
+//! at [`OUTPUT`].
 
 use record::{BoundCause, PairVerdict, RunRecord, Verdict};
 

@@ -59,7 +59,7 @@ pub(crate) fn table<'a>(shown: impl Iterator<Item = &'a Standing>) -> Table {
 /// Points of a curve per factor of ten in the share beyond.
 const POINTS_PER_DECADE: f64 = 16.0;
 
-/// Colours and dashes repeat after this many curves; together they do not within 12 contenders.
+/// Colours and dashes repeat after this many curves; their combinations do not repeat within 12 contenders.
 pub(crate) const COLOURS: usize = 8;
 /// Dash patterns; the first is solid.
 pub(crate) const DASHES: usize = 5;
@@ -70,7 +70,7 @@ struct Curve<'a> {
     points: Vec<(f64, f64)>,
 }
 
-/// The plot; `None` where no contender has enough samples for a median. `shown` gives the order.
+/// The plot; `None` if no contender has enough samples for a median. `shown` gives the order.
 pub(crate) fn percentiles<'a>(shown: impl Iterator<Item = &'a Standing>) -> Option<Drawing> {
     let curves: Vec<Curve> = shown.map(curve).filter(|curve| curve.points.len() > 1).collect();
     let all = || curves.iter().flat_map(|curve| curve.points.iter().copied());
@@ -80,7 +80,7 @@ pub(crate) fn percentiles<'a>(shown: impl Iterator<Item = &'a Standing>) -> Opti
     if curves.is_empty() {
         return None;
     }
-    // Up to the first named percentile that no curve goes beyond.
+    // The axis ends at the first named percentile that no curve goes beyond.
     let end =
         NAMED.iter().map(|(_, beyond)| *beyond).find(|beyond| *beyond <= least_beyond * 1.001);
     let x = Scale::log((1.0, 0.5 / end.unwrap_or(least_beyond)), PLOT_X);

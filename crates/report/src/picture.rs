@@ -34,7 +34,7 @@ const TITLE_CHARS: usize = 66;
 const LEAD_CHARS: usize = 98;
 const SMALL_CHARS: usize = 116;
 
-/// Stands at the head of the picture: it is not to be edited by hand.
+/// Stands at the head of the picture, to say that it must not be edited by hand.
 const MADE_BY: &str = "<!-- Made by `joust report RUN` with `format picture` (in the repository: make \
                        picture, from the newest quick run). Do not edit. -->";
 
@@ -79,13 +79,13 @@ fn render(record: &RunRecord, _: &Options) -> String {
     card.group(0.0, 0.0, &svg);
     let about: Vec<&str> = lines.iter().map(|line| line.text.trim_end_matches('.')).collect();
     let whole = card.finish("joust-run", (WIDTH, height), &title, &about.join(". "));
-    // The style must be inside of the element; its own sheet is the one thing a picture adds.
+    // The style must be inside the element. It is the only thing that a picture adds.
     let open = whole.find("<title").unwrap_or(0);
     let style = format!("{MADE_BY}<style>{COLOURS}{PLOTS_CSS}</style>");
     format!("{}{style}{}\n", &whole[..open], &whole[open..])
 }
 
-/// The ratios of the metric that ranks, below `y`; gives the place below them.
+/// The ratios of the ranking metric, below `y`; returns the position below them.
 fn plot(svg: &mut Svg, y: f64, CellView { run, ranking, .. }: &CellView) -> f64 {
     let Some(metric) = metrics(run, ranking).first().copied() else { return y };
     let Some(Drawing { svg: plot, height, .. }) = forest(run, ranking, metric) else { return y };
@@ -95,8 +95,8 @@ fn plot(svg: &mut Svg, y: f64, CellView { run, ranking, .. }: &CellView) -> f64 
     y + 30.0 + height
 }
 
-/// Writes wrapped lines of a class, at most so many characters each, and a step apart; gives the
-/// place below them.
+/// Writes wrapped lines of a class, of at most that many characters and one step apart; returns the position below
+/// them.
 fn paragraph(
     svg: &mut Svg,
     mut y: f64,

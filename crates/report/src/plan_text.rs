@@ -10,7 +10,7 @@ use crate::run_facts::{plan_workload, visit_length};
 use crate::terminal::{Lean, Page, Paint};
 use crate::wording::plain;
 
-/// What of a plan can be run on this machine.
+/// The part of a plan that can be run on this machine.
 #[derive(Debug, Clone, Copy)]
 pub struct LocalPlan<'a> {
     /// The plan without what is left out; `None`: too little is left to compare.
@@ -108,7 +108,7 @@ fn facts(plan: &Plan) -> Vec<String> {
     ]
 }
 
-/// What to expect of a budget that is too short for the least number of blocks by their load alone.
+/// What to expect if the loads of the minimum number of blocks alone exceed the budget.
 fn small_budget(plan: &Plan) -> Option<String> {
     let block = plan.load_of_block();
     let blocks = plan.budget.0 / block.0.max(1);

@@ -10,7 +10,7 @@ use crate::wording::plain;
 pub enum Prose {
     /// A heading, with an empty line above it.
     Heading(String),
-    /// A point; it stands out as much as it matters.
+    /// A point; it is as prominent as it is important.
     Point(ProseTone, String),
     /// What belongs to the point above it.
     Detail(String),

@@ -1,5 +1,5 @@
-//! Owns the figures that others printed of an experiment, set beside today's. Must not know layout.
-//! Start reading at [`table`].
+//! Owns the figures that others published of an experiment, set beside today's. Must not know layout. Start reading
+//! at [`table`].
 
 use record::{BoundCause, Metric, PairVerdict, PublishedFigure, RunRecord, Verdict};
 use stats::Paired;
@@ -18,7 +18,7 @@ const COLUMNS: [Column; 5] = [
     Column::figure("today's ratio [95 %]", ""),
 ];
 
-/// What was printed of one cell, beside what was measured; no rows where nothing was.
+/// Published figures of one cell beside the measured ones; no rows if nothing was published.
 pub(crate) fn table(view: &CellView) -> Table {
     let captioned = captioned(&view.run);
     of(&view.run, true, rows(&view.run, captioned).collect())
@@ -34,7 +34,7 @@ pub(crate) fn of_cells(record: &RunRecord, cells: &[CellView]) -> Table {
     of(record, false, cells.iter().flat_map(of_cell).collect())
 }
 
-/// Whose figures they are, of what, and over whom the ratios are.
+/// Whose figures they are, what they mean, and the denominator of the ratios.
 fn of(run: &RunRecord, is_one: bool, rows: Vec<Row>) -> Table {
     let published = run.plan.published.as_ref();
     let quantity = captioned(run).map_or("", |metric| metric.info().quantity);
@@ -58,7 +58,7 @@ fn of(run: &RunRecord, is_one: bool, rows: Vec<Row>) -> Table {
     }
 }
 
-/// The contender that ratios are over; `None` where nothing was printed.
+/// The denominator of the ratios; `None` if nothing was published.
 fn base(run: &RunRecord) -> Option<usize> {
     let published = run.plan.published.as_ref()?;
     let first = published.figures.first()?;
@@ -88,7 +88,7 @@ fn row(run: &RunRecord, one: &PublishedFigure, base: usize, captioned: Option<Me
     Row::of([format!("{name}{of}"), printed, printed_ratio, today, beside])
 }
 
-/// The printed figure and its ratio over that of the base; where ratios were printed, those alone.
+/// The published figure and its ratio to that of the base; if only ratios were published, those alone.
 fn printed(run: &RunRecord, one: &PublishedFigure, base: usize) -> [String; 2] {
     let published = || run.plan.published.iter();
     if published().any(|published| published.over.is_some()) {
@@ -117,8 +117,8 @@ fn today(run: &RunRecord, metric: Metric, contender: usize) -> String {
     )
 }
 
-/// Today's ratio over the base, paired by block. A pair of which nothing may be said, or a bound alone, has
-/// no ratio here either.
+/// Today's ratio to the base, paired by block. A pair without a verdict, or with only a bound, has no ratio here
+/// either.
 fn beside(run: &RunRecord, metric: Metric, contender: usize, base: usize) -> String {
     if contender == base {
         return ratio(1.0);

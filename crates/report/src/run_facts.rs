@@ -26,7 +26,7 @@ pub(crate) fn run_facts(record: &RunRecord) -> Vec<(&'static str, String)> {
     facts
 }
 
-/// How many bodies were verified under load; `None` where other tools made every load, which verify none.
+/// How many bodies were verified under load; `None` if other tools made every load, because they verify none.
 fn bodies(record: &RunRecord) -> Option<String> {
     let loads = |contender| record.measured(contender).filter_map(|visit| visit.load.as_ref());
     let contenders =
@@ -51,7 +51,7 @@ fn surroundings(record: &RunRecord) -> impl Iterator<Item = &Surroundings> {
     record.visits.iter().filter_map(|visit| visit.surroundings.as_deref())
 }
 
-/// What the visits were made over; `None` in a file that does not say.
+/// The network of the visits; `None` in a file that does not say.
 fn network(record: &RunRecord) -> Option<String> {
     let network = &surroundings(record).next()?.network;
     let mtu = network.mtu;
@@ -68,7 +68,7 @@ fn network(record: &RunRecord) -> Option<String> {
     Some(if is_mixed { format!("{text}; some visits used another network") } else { text })
 }
 
-/// How often the machine's counters were read, and what that took; `None` in a file that has none.
+/// How often the machine's counters were read, and what that cost; `None` in a file without counters.
 fn counters(record: &RunRecord) -> Option<String> {
     surroundings(record).next()?;
     let sum = |of: fn(&Surroundings) -> u64| surroundings(record).map(of).sum::<u64>();
@@ -168,7 +168,7 @@ pub(crate) fn visit_length(plan: &Plan) -> String {
     }
 }
 
-/// What further warm-ups took, where the plan has them.
+/// How long further warm-ups took, if the plan has them.
 fn settled(record: &RunRecord) -> String {
     let all = || record.visits.iter().filter_map(|visit| visit.settled);
     let (Some(least), Some(most)) =
@@ -233,15 +233,14 @@ fn cpu_count(list: &str) -> Option<u64> {
     list.split(',').map(range).try_fold(0u64, |sum, count| sum.checked_add(count?))
 }
 
-/// "24684092 kB", as /proc/meminfo has it (its kB are KiB), with a unit that suits it; another text
-/// as it is.
+/// "24684092 kB", as /proc/meminfo has it (its kB are KiB), with a suitable unit; any other text as it is.
 fn memory(text: &str) -> String {
     let kib = text.strip_suffix(" kB").and_then(|number| number.parse::<u64>().ok());
     let bytes = kib.and_then(|kib| kib.checked_mul(1024));
     bytes.map_or_else(|| text.to_owned(), |bytes| Bytes(bytes).to_string())
 }
 
-/// What stands in place of findings where there are none.
+/// The text if there are no findings.
 pub(crate) fn no_findings(record: &RunRecord) -> &'static str {
     let measured = record.visits.iter().any(|visit| visit.state == VisitState::Measured);
     if measured {
@@ -251,7 +250,7 @@ pub(crate) fn no_findings(record: &RunRecord) -> &'static str {
     }
 }
 
-/// How to do it again.
+/// How to repeat the run.
 pub(crate) fn repeat(record: &RunRecord) -> String {
     let name = plain(&record.plan.name);
     match name.as_str() {

@@ -70,7 +70,7 @@ fn headline(record: &SearchRecord) -> String {
     }
 }
 
-/// What a reader must know before the interval.
+/// What a reader must know before reading the interval.
 fn cautions(record: &SearchRecord) -> Vec<String> {
     let uncertain = match record.ending {
         SearchEnding::Interrupted => Some("incomplete: the search was interrupted"),
@@ -116,7 +116,7 @@ fn cautions(record: &SearchRecord) -> Vec<String> {
     .collect()
 }
 
-/// Whether a rate between the ends, or an end, held and did not hold.
+/// Whether a rate between the ends, or at an end, sometimes held and sometimes did not.
 fn has_turns(record: &SearchRecord) -> bool {
     let SearchRecord { highest_good: good, lowest_bad: bad, .. } = *record;
     let is_within = |rate: &PerSecond| {

@@ -11,7 +11,7 @@ use crate::cell_names;
 use crate::figures::{NONE, grouped, listed, optional, percent};
 use crate::wording::{name_of, plain};
 
-/// What a contender came to.
+/// The result of one contender.
 #[derive(Debug)]
 pub(crate) struct Standing {
     pub(crate) name: String,
@@ -23,7 +23,7 @@ pub(crate) struct Standing {
     pub(crate) is_bound: bool,
     /// Service times of all measured visits after their cuts, merged.
     pub(crate) service: Histogram,
-    /// Requests that failed and that ended, over measured visits.
+    /// Failed requests of measured visits, and all that ended.
     failed: u64,
     done: u64,
     /// Visits that were measured to their end, and all that were begun.
@@ -47,14 +47,14 @@ impl Standing {
             }
         }
         let value = |metric: Metric| match metric.service_quantile() {
-            // Rare requests are seen in all visits together; another tool has a percentile a visit.
+            // Rare requests show only in all visits together; another tool reports one percentile per visit.
             Some(q) => service
                 .quantile(q)
                 .map(Nanos::as_millis_f64)
                 .or_else(|| claimed(record, index, metric)),
             None => median_of(metric),
         };
-        // One that was made again because the machine was disturbed counts once.
+        // A visit that was repeated because the machine was disturbed counts once.
         let begun =
             |visit: &&Visit| visit.contender == index && visit.state != VisitState::Disturbed;
         let counts = || measured.iter().filter_map(|visit| visit.load.as_ref()).map(|l| l.requests);
@@ -71,14 +71,14 @@ impl Standing {
         }
     }
 
-    /// The figure of a metric in the metric's own unit (requests/s, us, ms, bytes); `None` where it
-    /// was not measured or the sample is too small.
+    /// The figure of a metric in the metric's own unit (requests/s, us, ms, bytes); `None` if it was not measured or
+    /// the sample is too small.
     pub(crate) fn value(&self, metric: Metric) -> Option<f64> {
         self.values[metric as usize]
     }
 
-    /// [`Standing::value`] as it is printed. Where the measurement was the limit, the server could
-    /// answer more (`>=`), and the latency holds the generator's own queue (`<=`).
+    /// [`Standing::value`] as it is printed. If the measurement was the limit, the server could answer more (`>=`),
+    /// and the latency includes the generator's own queue (`<=`).
     pub(crate) fn shown(&self, metric: Metric) -> String {
         let value = self.value(metric);
         let sign = match metric.info().kind {
@@ -106,7 +106,7 @@ impl Standing {
         self.failed > 0
     }
 
-    /// Visits measured, out of those begun where some failed.
+    /// Visits measured, and out of how many if some failed.
     pub(crate) fn visits(&self) -> String {
         if self.visits_measured == self.visits_begun {
             self.visits_measured.to_string()
@@ -116,7 +116,7 @@ impl Standing {
     }
 }
 
-/// The value of a metric as it is printed, its unit included where the metric's varies.
+/// The value of a metric as it is printed, its unit included if the metric's unit varies.
 pub(crate) fn shown(metric: Metric, value: Option<f64>) -> String {
     let Some(value) = value else { return NONE.to_owned() };
     match metric.info().unit {
@@ -161,7 +161,7 @@ pub(crate) struct Failure {
     pub(crate) log_tail: String,
 }
 
-/// Failed visits, joined where contender and reason are the same.
+/// Failed visits, joined if contender and reason are the same.
 pub(crate) fn joined_failures(record: &RunRecord) -> Vec<Failure> {
     let mut joined: Vec<(usize, &str, &str, Vec<&Visit>)> = Vec::new();
     for (visit, reason, log_tail) in failures(record) {

@@ -25,7 +25,7 @@ struct Column {
     of: fn(&Interval) -> Value,
 }
 
-/// All columns, in their order. More may be added at the end, and none is ever taken away.
+/// All columns, in order. New ones are added only at the end, and none is ever removed.
 static COLUMNS: [Column; 17] = [
     Column { name: "start_s", of: |it| Value::Figure(Some(it.start.as_secs_f64())) },
     Column { name: "end_s", of: |it| Value::Figure(Some(it.end().as_secs_f64())) },
@@ -50,7 +50,7 @@ static COLUMNS: [Column; 17] = [
 ];
 
 impl StreamFormat {
-    /// What stands before the first interval, ending in a newline; empty where nothing does.
+    /// The text before the first interval, ending in a newline; may be empty.
     pub fn header(self) -> String {
         match self {
             Self::Csv => {
@@ -87,7 +87,7 @@ fn number(value: &Value) -> Option<String> {
     }
 }
 
-/// To three decimals: what is beyond them is chance.
+/// To three decimals: further digits are noise.
 fn ok_per_s(interval: &Interval) -> f64 {
     let seconds = interval.length.as_secs_f64();
     if seconds > 0.0 { (interval.ok as f64 / seconds * 1e3).round() / 1e3 } else { 0.0 }

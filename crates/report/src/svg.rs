@@ -1,8 +1,8 @@
-//! Owns the makings of every plot: scales, ticks, escaped elements. Must not know what is plotted.
-//! No coordinate that is not finite can leave it. Start reading at [`Scale`], then [`Svg`].
+//! Owns the parts that every plot uses: scales, ticks, escaped elements. Must not know what is plotted. It never
+//! emits a coordinate that is not finite. Start reading at [`Scale`], then [`Svg`].
 //!
-//! Colours and fonts are classes: the page (or the picture) that holds a plot defines them, so one
-//! plot serves light, dark and print.
+//! Colours and fonts are classes. The page (or the picture) that contains a plot defines them, so one plot serves
+//! light, dark and print.
 
 use std::fmt::Write as _;
 
@@ -46,7 +46,7 @@ impl Scale {
         Self { law: Law::Log, domain, range }
     }
 
-    /// The coordinate of a value; what lies outside of the domain is put on its edge.
+    /// The coordinate of a value; values outside the domain are placed on its edge.
     pub(crate) fn at(&self, value: f64) -> f64 {
         let (low, high) = self.domain;
         let value = if value.is_nan() { low } else { value.clamp(low, high) };
@@ -83,7 +83,7 @@ fn linear_ticks(low: f64, high: f64, most: usize) -> Vec<f64> {
     (0..=count).map(|n| (first + n as f64) * step).collect()
 }
 
-/// 1, 2 and 5 of each decade; 1 and 3, or every n-th power of ten, where those are too many.
+/// 1, 2 and 5 of each decade; 1 and 3, or every n-th power of ten, if those are too many.
 fn log_ticks(low: f64, high: f64, most: usize) -> Vec<f64> {
     let decades = (low.log10().floor() as i32)..=(high.log10().ceil() as i32);
     let inside = |tick: &f64| *tick >= low * (1.0 - 1e-9) && *tick <= high * (1.0 + 1e-9);
@@ -210,7 +210,7 @@ impl Svg {
     }
 }
 
-/// A coordinate with a tenth of a pixel; 0 for what is not finite, which no scale yields.
+/// A coordinate rounded to a tenth of a pixel; 0 if it is not finite, which no scale yields.
 fn coordinate(value: f64) -> String {
     let value = if value.is_finite() { value.clamp(-1e6, 1e6) } else { 0.0 };
     let text = format!("{value:.1}");
@@ -235,7 +235,7 @@ pub(crate) fn escaped(text: &str) -> String {
     safe
 }
 
-/// The text, or as much of it as fits `room` with an ellipsis.
+/// The text, or as much of it as fits into `room`, with an ellipsis.
 pub(crate) fn cut(text: &str, room: f64, size: f64) -> String {
     let most = ((room / (size * CHAR_WIDTH)) as usize).max(2);
     if text.chars().count() <= most {
@@ -245,8 +245,8 @@ pub(crate) fn cut(text: &str, room: f64, size: f64) -> String {
     format!("{}\u{2026}", kept.trim_end())
 }
 
-/// Moves coordinates apart so that neighbours are at least `gap` apart, as little as possible, and
-/// inside of `low..high` where they fit. Keeps their order.
+/// Moves coordinates as little as possible, so that neighbours are at least `gap` apart, and inside `low..high` if
+/// they fit. Keeps their order.
 pub(crate) fn spread(wanted: &[f64], gap: f64, (low, high): (f64, f64)) -> Vec<f64> {
     let mut order: Vec<usize> = (0..wanted.len()).collect();
     order.sort_by(|&a, &b| wanted[a].total_cmp(&wanted[b]));

@@ -6,7 +6,7 @@
 use record::Metric;
 use serde::Serialize;
 
-/// A table with what must be known to read it.
+/// A table, with what a reader must know to read it.
 #[derive(Debug, Serialize)]
 pub(crate) struct Table {
     pub(crate) title: String,
@@ -18,7 +18,7 @@ pub(crate) struct Table {
     pub(crate) depth: Depth,
 }
 
-/// Whether a short report has it. Files have all.
+/// Whether a short report has it. Files have all tables.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Depth {
     Answer,
@@ -29,7 +29,7 @@ pub(crate) enum Depth {
 #[derive(Debug, Clone, Copy, Serialize)]
 pub(crate) struct Column {
     pub(crate) title: &'static str,
-    /// "us/request", "/s", "%"; empty where the cells have theirs, or none.
+    /// "us/request", "/s", "%"; empty if the cells have their own unit, or none.
     pub(crate) unit: &'static str,
     pub(crate) kind: ColumnKind,
 }
@@ -38,13 +38,13 @@ pub(crate) struct Column {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum ColumnKind {
-    /// Names and words: to the left, and broken where there is no room.
+    /// Names and words: aligned left, and broken if there is no room.
     Text,
-    /// Sentences: as text, but a terminal has them below the table.
+    /// Sentences: like text, but a terminal shows them below the table.
     Sentence,
-    /// Numbers: to the right, never broken.
+    /// Numbers: aligned right, never broken.
     Figure,
-    /// Numbers that are often the same in all rows: a terminal then has them once, in the note.
+    /// Numbers that are often the same in all rows; a terminal then shows them once, in the note.
     Count,
     /// The same for words.
     Common,
@@ -113,7 +113,7 @@ impl Row {
         Self::Cells(texts.into_iter().map(Cell::from).collect())
     }
 
-    /// Its cells; none of a heading.
+    /// Its cells; empty for a heading.
     pub(crate) fn cells(&self) -> &[Cell] {
         match self {
             Self::Group(_) => &[],
@@ -134,7 +134,7 @@ impl Table {
         (!self.rows.is_empty()).then_some(self)
     }
 
-    /// What all rows have in a column; `None` where they differ, or are fewer than two.
+    /// The value that all rows share in a column; `None` if they differ, or if there are fewer than two rows.
     pub(crate) fn constant(&self, column: usize) -> Option<&str> {
         let mut cells = self.rows.iter().filter_map(|row| row.cells().get(column)).peekable();
         let first = cells.next()?;

@@ -1,5 +1,5 @@
-//! Owns the makings of a terminal report: colour, wrapping, tables. Must not know what is reported.
-//! Start reading at [`Page`].
+//! Owns the parts of a terminal report: colour, wrapping, tables. Must not know what is reported. Start reading at
+//! [`Page`].
 
 use comfy_table::{
     Cell, CellAlignment, ColumnConstraint, ContentArrangement, LineStyle, Table, TableStyle, Width,
@@ -37,7 +37,7 @@ impl Paint {
     }
 }
 
-/// Which side a column's cells lean to.
+/// How a column's cells are aligned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Lean {
     Left,
@@ -125,8 +125,8 @@ impl Page {
         }
     }
 
-    /// A table with its title and note. What is the same in all rows of a column of counts stands once,
-    /// in the note; sentences stand below.
+    /// A table with its title and note. A value that is the same in all rows of a count column stands once, in the
+    /// note; sentences stand below the table.
     pub(crate) fn described(&mut self, of: &table::Table) {
         let mut note = of.note.clone();
         let mut kept = Vec::new();
@@ -169,7 +169,7 @@ impl Page {
         }
     }
 
-    /// Texts with a label each: beside it where all labels are narrow, else behind it.
+    /// Texts with a label each: beside it if all labels are narrow, otherwise after it.
     pub(crate) fn labelled<'a>(
         &mut self,
         lines: impl Iterator<Item = (&'a str, String, Paint)> + Clone,
@@ -195,7 +195,7 @@ impl Page {
         self.grouped(columns, rows, std::iter::empty());
     }
 
-    /// The same with a name in place of each row that is empty: it may be wider than the first column.
+    /// The same, with a name in place of each empty row; the name may be wider than the first column.
     fn grouped<'a>(
         &mut self,
         columns: &[(&str, Lean)],
@@ -257,9 +257,9 @@ fn row_of(row: &table::Row, kept: &[usize]) -> Vec<String> {
     }
 }
 
-/// Labels stand beside their texts up to one part in so many of the width.
+/// Labels stand beside their texts if they take at most one part in this many of the width.
 const LABEL_SHARE: usize = 3;
-/// Columns that a cell has beside its text, one on each side; the last has none at its right.
+/// Columns around the text of a cell, one on each side; the last cell has none at its right.
 const PADDING: usize = 2;
 /// Fewest columns in which a name or a sentence can be read.
 const TEXT_MIN: usize = 14;

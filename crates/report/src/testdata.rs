@@ -68,7 +68,7 @@ pub(crate) fn run_with(contenders: usize) -> RunRecord {
     run_of(&models, 4)
 }
 
-/// Three blocks of three contenders of which not one could be measured.
+/// Three blocks of three contenders, none of which could be measured.
 pub(crate) fn all_failed() -> RunRecord {
     let mut record = run_of(&MODELS[..3], 3);
     for visit in &mut record.visits {
@@ -152,7 +152,7 @@ pub(crate) fn celled() -> RunRecord {
         of: of.to_owned(),
     };
     run.analysis = analysis();
-    // Who asked the first contender in the first cell was another tool.
+    // Another tool loaded the first contender in the first cell.
     for visit in run.visits.iter_mut().filter(|one| one.cell == 0 && one.contender == 0) {
         visit.load = None;
         visit.logged = Some(99_000);
@@ -309,7 +309,7 @@ fn findings(models: &[Model]) -> Vec<Finding> {
     ]
 }
 
-/// The made-up generator reaches 85,000 requests/s; who comes near it is bounded by it.
+/// The made-up generator reaches 85,000 requests/s, and bounds contenders near that rate.
 fn is_bound(models: &[Model], index: usize) -> bool {
     models[index].1 > 75_000.0
 }
@@ -488,7 +488,7 @@ fn attribution() -> Attribution {
     }
 }
 
-/// What is said beside the verdicts of [`celled`].
+/// The analysis beside the verdicts of [`celled`].
 fn analysis() -> Analysis {
     let band = Band { low: 0.9, high: 1.1 };
     let place = |contender, letters: &str| RankedContender {

@@ -37,7 +37,7 @@ fn make_hostile_runs() -> Vec<(&'static str, RunRecord)> {
     ]
 }
 
-/// Every number that a file could hold and that is none.
+/// A run with every number that a file could contain and that is not finite.
 fn not_finite() -> RunRecord {
     let mut record = testdata::run_with(4);
     record.seconds = f64::NAN;
@@ -189,7 +189,7 @@ fn the_page_asks_for_nothing_outside_of_itself() {
     for (which, record) in hostile_runs() {
         for name in ["html", "picture"] {
             let bytes = render(name, record);
-            // A place in the page itself is not asked for.
+            // A link within the page makes no request.
             let outward = |tag: &&str| !tag.contains(" href=\"#");
             for tag in tags(&bytes).into_iter().filter(outward) {
                 for asking in [" src=", " href=", "xlink:", "srcset=", " data=", "<script", "<link"]

@@ -1,6 +1,5 @@
-//! The terminal report of a run. Owns its layout; figures, words and tables come from elsewhere in this
-//! crate. What limits an answer always stands; tables of detail only where they are asked for.
-//! Start reading at [`OUTPUT`].
+//! The terminal report of a run. Owns its layout; figures, words and tables come from elsewhere in this crate.
+//! Whatever limits an answer is always shown; tables of detail only on request. Start reading at [`OUTPUT`].
 
 use record::RunRecord;
 
@@ -65,7 +64,7 @@ fn headlines(page: &mut Page, view: &CellView) {
     }
 }
 
-/// Lays out the tables as deep as asked for; gives the titles of the others.
+/// Lays out the tables to the requested depth; returns the titles of the others.
 fn tables(page: &mut Page, all: Vec<Table>, detail: Detail) -> Vec<String> {
     let is_shown = |table: &Table| detail == Detail::Full || table.depth == Depth::Answer;
     let (shown, left_out): (Vec<Table>, Vec<Table>) = all.into_iter().partition(is_shown);
@@ -73,7 +72,7 @@ fn tables(page: &mut Page, all: Vec<Table>, detail: Detail) -> Vec<String> {
     left_out.into_iter().map(|table| table.title).collect()
 }
 
-/// A line a cell, with what was printed elsewhere beside all of them; each cell by itself only in full.
+/// One line per cell, with figures published elsewhere beside all of them; each cell by itself only in full.
 fn several(page: &mut Page, record: &RunRecord, cells: &[CellView], detail: Detail) -> Vec<String> {
     for Line { tone, text } in answers::overview(record, cells) {
         page.paragraph(&text, paint(tone));

@@ -1,6 +1,6 @@
-//! Owns the line that says how far an answer can be trusted: blocks, disturbed and failed visits,
-//! findings and what stopped the run. Facts and no grade: each has its own remedy. Must not know layout.
-//! Start reading at [`trust`].
+//! Owns the line that says how far an answer can be trusted: blocks, disturbed and failed visits, findings and what
+//! stopped the run. It gives facts and no grade, because each has its own remedy. Must not know layout. Start reading
+//! at [`trust`].
 
 use record::{Ending, Metric, RunRecord, Verdict, VisitState};
 
@@ -8,7 +8,7 @@ use crate::figures::{counted, percent};
 use crate::finding_groups::grouped;
 use crate::wording::plain;
 
-/// How far to trust what is said by a metric; without one, of a run of several cells as a whole.
+/// How far to trust what a metric says; without a metric, how far to trust a run of several cells as a whole.
 pub(crate) fn trust(record: &RunRecord, metric: Option<Metric>) -> String {
     let facts =
         [Some(blocks(record, metric)), Some(visits(record)), findings(record), stop(record)];
@@ -21,10 +21,10 @@ fn blocks(record: &RunRecord, metric: Option<Metric>) -> String {
     let is_of = move |pair: &&record::PairVerdict| metric.is_none_or(|one| pair.metric == one);
     let of_metric = || record.verdicts.iter().filter(is_of);
     let is_said = |pair: &&record::PairVerdict| !matches!(pair.verdict, Verdict::Withheld { .. });
-    // Those of which nothing is said are not what is to be trusted.
+    // Pairs without a verdict are not what the reader is asked to trust.
     let says_something = of_metric().any(|pair| is_said(&pair));
     let pairs = || of_metric().filter(move |pair| !says_something || is_said(pair));
-    // Below three blocks a pair has no estimate, yet blocks.
+    // Below three blocks a pair has no estimate, but it has blocks.
     let blocks_of = |pair: &record::PairVerdict| {
         let short = pair.short_of.map(|short| short.blocks);
         short.or_else(|| pair.estimate.map(|estimate| estimate.blocks))
@@ -78,7 +78,7 @@ fn visits(record: &RunRecord) -> String {
     said.join(", ")
 }
 
-/// How many findings, and the gravest.
+/// The number of findings, and the most severe one.
 fn findings(record: &RunRecord) -> Option<String> {
     let groups = grouped(record);
     let Some(gravest) = groups.first() else { return Some("no finding".to_owned()) };

@@ -1,6 +1,6 @@
-//! The plot of every visit: one lane a contender, blocks from left to right, each visit as a point
-//! at its distance from the contender's own median. Drift, outliers and clusters show here, which a
-//! median hides. Must not know the page it stands in. Start reading at [`visit_plot`].
+//! The plot of every visit: one lane for each contender, blocks from left to right, each visit as a point at its
+//! distance from the contender's own median. It shows drift, outliers and clusters, which a median hides. Must not
+//! know the page it stands in. Start reading at [`visit_plot`].
 
 use record::{Metric, RunRecord, VisitState};
 
@@ -16,11 +16,11 @@ const PLOT: (f64, f64) = (136.0, 392.0);
 const TOP: f64 = 12.0;
 const LANE: f64 = 38.0;
 const FONT: f64 = 13.0;
-/// A lane spans at least this share of the median on either side, lest noise of a thousandth look
-/// like a storm, and at most this, lest one outlier flatten all lanes.
+/// A lane spans at least the first share of the median on either side, so that noise of a thousandth does not look
+/// large, and at most the second, so that one outlier does not flatten all lanes.
 const SPAN: (f64, f64) = (0.05, 0.5);
 
-/// The plot for a metric; `None` where no visit was made.
+/// The plot for a metric; `None` if no visit was made.
 pub(crate) fn visit_plot<'a>(
     record: &RunRecord,
     lanes: impl Iterator<Item = &'a Standing>,

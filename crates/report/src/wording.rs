@@ -6,7 +6,7 @@ use record::{Contender, Estimate, Metric, PairVerdict, ShortOf, Verdict};
 
 use crate::figures::{counted, ratio_down, ratio_up, ratio_with_interval};
 
-/// Beyond it a number of blocks is no plan, and its digits are noise.
+/// Beyond this, a number of blocks is not a useful plan, and its digits are noise.
 const BLOCKS_COUNTED_MAX: u32 = 999;
 
 /// The verdict in one of the six wordings of METHODOLOGY.md; no other form exists.
@@ -27,21 +27,21 @@ pub fn verdict(verdict: &Verdict) -> String {
     }
 }
 
-/// A pair's verdict, turned so that the better side comes first: where one is proved ahead it is that
-/// one, else the one that was seen ahead. Its ratio says how many times better the first is, whatever the
-/// metric: where less is better, how many times as much the second needs.
+/// A pair's verdict, turned so that the better side comes first: the side that is proved ahead, otherwise the side
+/// with the better figure. Its ratio says how many times better the first side is, for any metric. If less is better,
+/// that is how many times as much the second side needs.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Reading {
     pub(crate) metric: Metric,
     /// Index of the contender that comes first.
     pub(crate) this: usize,
-    /// Index of the one it is held against.
+    /// Index of the contender that it is compared with.
     pub(crate) that: usize,
-    /// How many times better this is than that; finite throughout.
+    /// How many times better `this` is than `that`; always finite.
     pub(crate) verdict: Verdict,
-    /// In the same direction; finite throughout.
+    /// In the same direction; always finite.
     pub(crate) estimate: Option<Estimate>,
-    /// Where the pair has fewer blocks than the study asks for.
+    /// Present if the pair has fewer blocks than the study asks for.
     pub(crate) short_of: Option<ShortOf>,
 }
 
@@ -50,7 +50,7 @@ impl Reading {
     pub(crate) fn new(pair: &PairVerdict) -> Self {
         let (this, that) = match pair.metric.more_is_better() {
             true => (pair.a, pair.b),
-            // What a has more of than b, b is better by.
+            // If less is better, the ratio of a over b says how much better b is.
             false => (pair.b, pair.a),
         };
         let stored = Self {
@@ -70,7 +70,7 @@ impl Reading {
         if is_behind { stored.turned() } else { stored }
     }
 
-    /// The same, that over this.
+    /// The same pair in the other direction.
     fn turned(self) -> Self {
         let verdict = self.verdict.turned();
         let estimate = self.estimate.map(|e| Estimate {
@@ -87,12 +87,12 @@ impl Reading {
         [(left, right), (right, left)].contains(&(self.this, self.that))
     }
 
-    /// Index of the side that is better, where the verdict says so: the first.
+    /// Index of the better side, which is the first, if the verdict proves it.
     pub(crate) fn ahead(&self) -> Option<usize> {
         self.at_least().map(|_| self.this)
     }
 
-    /// How many times better the first is at least, where it is proved ahead.
+    /// By what factor at least the first is better, if it is proved ahead.
     pub(crate) fn at_least(&self) -> Option<f64> {
         let near_end = match self.verdict {
             Verdict::Ratio { low, .. } => low,
@@ -131,7 +131,7 @@ impl Reading {
     }
 }
 
-/// Name of a contender, or its number where a file names one that does not exist.
+/// Name of a contender, or its number if a file names one that does not exist.
 pub(crate) fn name_of(contenders: &[Contender], index: usize) -> String {
     contenders.get(index).map_or_else(|| format!("contender {index}"), |c| plain(&c.name))
 }

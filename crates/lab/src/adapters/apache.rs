@@ -1,7 +1,7 @@
-//! Apache httpd with any of its three MPMs, which Debian ships as modules. Every directive and
-//! default is as its documentation has them (httpd.apache.org/docs/2.4/mod/{core,mpm_common,event,
-//! worker,prefork}.html), but for those that say otherwise. Only the modules that a static file
-//! needs are loaded, so that what is compared is the MPM.
+//! Apache httpd with any of its three MPMs, which Debian ships as modules. Directives and defaults follow its
+//! documentation (httpd.apache.org/docs/2.4/mod/{core,mpm_common,event,worker,prefork}.html), except where a
+//! setting's description says otherwise. Only the modules that a static file needs are loaded, so that the comparison
+//! is of the MPM.
 
 use std::fmt::Write as _;
 
@@ -181,7 +181,7 @@ fn configure(request: &Request, values: &Values) -> Rendered {
         let program = request.found.binary.clone().into_os_string();
         std::iter::once(program).chain(options.iter().map(Into::into)).collect()
     };
-    // mod_info prints the whole configuration as it was understood; it is loaded for the check only.
+    // mod_info prints the whole configuration as Apache understood it; it is loaded for the check only.
     let info = format!("LoadModule info_module {MODULES}/mod_info.so");
     let dump = ["-t", "-D", "DUMP_CONFIG", "-D", "DUMP_MODULES"];
     let check = [&["-d", &dir, "-f", &file, "-C", &info], &dump[..]].concat();
@@ -254,7 +254,7 @@ fn text(request: &Request, values: &Values) -> String {
             let _ = writeln!(text, "ScriptSock {dir}/run/cgid.sock");
         }
     }
-    // AllowOverride None: no .htaccess is looked for on each request.
+    // AllowOverride None: otherwise Apache looks for .htaccess files on each request.
     let _ = write!(
         text,
         "DocumentRoot {root}\nDirectoryIndex index.html\n<Directory />\n    AllowOverride None\n    \
@@ -263,8 +263,8 @@ fn text(request: &Request, values: &Values) -> String {
     text
 }
 
-/// The dump of mod_info holds the directives in the form of the file; LoadModule is not among them,
-/// the list of modules stands in for it.
+/// mod_info prints the directives in the form of the file, but without LoadModule; the list of modules stands in for
+/// it.
 fn parity(rendered: &Rendered, printed: &str) -> Parity {
     let source = rendered.source(printed);
     let value = |name: &str| {
@@ -291,7 +291,7 @@ fn parity(rendered: &Rendered, printed: &str) -> Parity {
         _ => format!("{} to {} threads", text("MinSpareThreads"), text("MaxSpareThreads")),
     };
     let sendfile = text("EnableSendfile").to_ascii_lowercase();
-    // Head and file are corked where the file goes by sendfile; else they are one writev.
+    // If the file goes by sendfile, head and file are corked; otherwise one writev sends both.
     let unlimited = |text: String| if text == "0" { "unlimited".to_owned() } else { text };
     Parity {
         answers: Answers {

@@ -1,6 +1,6 @@
-//! Caddy: a goroutine for each connection, on as many threads as it may use CPUs. Options are as its
-//! documentation has them (caddyserver.com/docs/caddyfile/{options,directives}). Go gives listen(2)
-//! the system's limit and has no setting for it; a kept connection has no limit of requests.
+//! Caddy: a goroutine for each connection, on as many threads as it may use CPUs. Options follow its documentation
+//! (caddyserver.com/docs/caddyfile/{options,directives}). It has no setting for the backlog: Go gives listen(2) the
+//! system's limit. A kept connection has no request limit.
 
 use std::fmt::Write as _;
 
@@ -68,7 +68,7 @@ fn find(search: &Search) -> Option<Found> {
     let binary = search.program("caddy")?;
     let output = std::process::Command::new(&binary).arg("version").output().ok()?;
     let text = String::from_utf8_lossy(&output.stdout);
-    // A build of Caddy's own says "v2.6.2 h1:..."; Debian's says "2.6.2".
+    // Caddy's own builds print "v2.6.2 h1:..."; Debian's print "2.6.2".
     let number = text.split_whitespace().next()?.trim_start_matches('v').to_owned();
     Some(Found { binary, version: format!("Caddy/{number}") })
 }
@@ -132,8 +132,7 @@ fn text(request: &Request, values: &Values) -> String {
     text
 }
 
-/// `caddy adapt` prints the configuration as Caddy runs it, as JSON with a key a line, instants in
-/// nanoseconds.
+/// `caddy adapt` prints the configuration that Caddy runs as JSON, one key per line, with times in nanoseconds.
 fn parity(rendered: &Rendered, printed: &str) -> Parity {
     let from_file = |name: &str| {
         let mut lines = rendered.files[0].1.lines().map(str::trim);
@@ -154,7 +153,7 @@ fn parity(rendered: &Rendered, printed: &str) -> Parity {
     } else {
         printed.contains("\"encodings\"")
     };
-    // Go's: the head goes with the first 512 bytes, the rest by sendfile, unless it is compressed.
+    // Go sends the head with the first 512 bytes and the rest by sendfile, unless the body is compressed.
     let sendfile = if encodes { "off (compressing)" } else { "off; above 512 B: on" };
     let logs = rendered.files[0].1.contains("access.log");
     let procs = rendered.env.iter().find(|(name, _)| name == "GOMAXPROCS");

@@ -1,6 +1,6 @@
-//! Any program that serves HTTP: started as its settings say, and ready when it answers. What its
-//! words `{port}`, `{docroot}` and `{dir}` stand for is put in; no shell reads them. Of what it does
-//! the lab knows only what can be seen from outside.
+//! Any program that serves HTTP. Its settings say how to start it, and it is ready when it answers. The words
+//! `{port}`, `{docroot}` and `{dir}` are replaced in its command line; no shell reads it. The lab knows only what can
+//! be seen from outside.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -32,7 +32,7 @@ pub(super) static ITEM: Adapter = Adapter {
     ..SERVER
 };
 
-/// The setting that names the signal to end with.
+/// The setting that names the signal that ends it.
 pub(super) const STOP: &str = "stop";
 
 /// Why its switches are not known.
@@ -106,8 +106,8 @@ fn agree(values: &Values) -> Result<(), AdapterError> {
     }
 }
 
-/// What is missing where the program of a `command` is not there; `None` where it is, or where it lies
-/// in a folder that is made for each start.
+/// What is missing if the program of a `command` is not there; `None` if it is there, or lies in a folder that is
+/// made for each start.
 fn missing(values: &Values, search: &Search) -> Option<Missing> {
     let program = words(values.given("command")?).ok()?.into_iter().next()?;
     if ["{docroot}", "{dir}", "{port}"].iter().any(|mark| program.contains(mark)) {

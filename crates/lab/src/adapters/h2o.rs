@@ -1,7 +1,7 @@
-//! h2o: event loops, one a thread. Every directive and default is as its documentation has them
-//! (h2o.examp1e.net/configure/{base,http1,file}_directives.html), but for those that say otherwise.
-//! It gives listen(2) 65535 and has no setting for it, so the system's limit is its backlog; and it
-//! sends files by reading them (writev), whatever their size.
+//! h2o: event loops, one per thread. Directives and defaults follow its documentation
+//! (h2o.examp1e.net/configure/{base,http1,file}_directives.html), except where a setting's description says
+//! otherwise. It has no setting for the backlog: it gives listen(2) 65535, so the system's limit applies. It sends
+//! files of any size by reading them (writev).
 
 use std::fmt::Write as _;
 
@@ -25,8 +25,8 @@ pub(super) static ITEM: Adapter = Adapter {
     ..SERVER
 };
 
-/// A file that was opened serves all requests of the same turn of the loop, and is closed after it: with 64
-/// connections 151 opens for 9,347 requests (2.2.5).
+/// An opened file serves all requests of one turn of the loop and is then closed: 151 opens for 9,347 requests on 64
+/// connections (2.2.5).
 const FILE_CACHE: &str = "on (descriptor, a turn of the loop)";
 
 const POSITIVE: SettingKind = SettingKind::Number { min: 1, max: i32::MAX as u64 };
@@ -131,7 +131,7 @@ fn text(request: &Request, values: &Values) -> String {
     text
 }
 
-/// h2o does not print its configuration; what it really does is asked of it when it runs.
+/// h2o does not print its configuration; probes of the running server show what it does.
 fn parity(rendered: &Rendered, _printed: &str) -> Parity {
     let source = rendered.files[0].1.as_str();
     let text = |name: &str| {

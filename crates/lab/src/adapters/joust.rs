@@ -1,6 +1,6 @@
-//! Our own server, as a child process like any other: what the lab knows of it is its command line.
-//! Its settings are checked by itself when it starts; only those that the lab sizes or that decide
-//! comparability are named here. Must not know the crate `serve`.
+//! Our own server, run as a child process like any other: the lab knows only its command line. It checks its settings
+//! itself when it starts; this file names only those that the lab sizes or that decide comparability. Must not know
+//! the crate `serve`.
 
 use std::ffi::OsString;
 
@@ -84,7 +84,7 @@ static SETTINGS: &[SettingSpec] = &[
     ),
 ];
 
-/// Settings that all models have and that are always said, so that a default never decides.
+/// Settings that all models have. They are always given, so that no default decides a comparison.
 const COMMON: [&str; 5] =
     ["KeepAlive", "KeepAliveTimeout", "MaxKeepAliveRequests", "ListenBacklog", "FileCache"];
 
@@ -125,7 +125,7 @@ fn configure(request: &Request, values: &Values) -> Rendered {
     Rendered::of(command)
 }
 
-/// The sizes of a model's pool that the study does not set. A model that is not named here has none.
+/// The sizes of a model's pool that the study does not set; empty for a model that is not named here.
 fn sized(request: &Request, values: &Values) -> Sizes {
     let connections = request.connections;
     let given = |name: &str| {
@@ -142,7 +142,7 @@ fn sized(request: &Request, values: &Values) -> Sizes {
     sizes.into_iter().filter(|(name, _)| !said(name)).collect()
 }
 
-/// All that decides comparability is said on the command line.
+/// The command line contains everything that decides comparability.
 fn parity(rendered: &Rendered, _printed: &str) -> Parity {
     let words: Vec<_> = rendered.command.iter().map(|word| word.to_string_lossy()).collect();
     let after = |option: &str| {
@@ -183,10 +183,10 @@ fn parity(rendered: &Rendered, _printed: &str) -> Parity {
     }
 }
 
-/// The default of `limits.cached_file_bytes_max`: what is no larger is answered from memory.
+/// The default of `limits.cached_file_bytes_max`: files up to that size are answered from memory.
 const LARGE_FILES: &str = "off; above 64 KiB: on";
 
-/// It keeps the head too, and of a larger file than that the descriptor instead of the content.
+/// It also caches the head; of a larger file it keeps the descriptor instead of the content.
 fn file_cache(time: &str) -> Answer {
     let digits = time.trim_end_matches(|c: char| c.is_ascii_alphabetic());
     let is_off = time.eq_ignore_ascii_case("off") || digits.parse() == Ok(0.0);
@@ -200,7 +200,7 @@ fn file_cache(time: &str) -> Answer {
     }
 }
 
-/// As the models declare it; a pool that is not sized here is as large as the model's own default.
+/// As the models declare it; a pool that is not sized here has the model's default size.
 fn workers(model: &str, text: impl Fn(&str) -> String) -> String {
     let start = text("StartServers");
     let threads = || match text("ThreadsPerChild").as_str() {

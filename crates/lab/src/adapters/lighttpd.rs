@@ -1,6 +1,6 @@
-//! lighttpd: one event loop, or one a worker process. Every option and default is as its
-//! documentation has them (redmine.lighttpd.net/projects/lighttpd/wiki/Docs_ConfigurationOptions),
-//! but for those that say otherwise.
+//! lighttpd: one event loop, or one per worker process. Options and defaults follow its documentation
+//! (redmine.lighttpd.net/projects/lighttpd/wiki/Docs_ConfigurationOptions), except where a setting's description says
+//! otherwise.
 
 use std::fmt::Write as _;
 
@@ -188,7 +188,7 @@ fn text(request: &Request, values: &Values) -> String {
     text
 }
 
-/// `lighttpd -p` prints what it read as nested `key = value` lines, strings in quotes.
+/// `lighttpd -p` prints what it read as nested `key = value` lines, with strings in quotes.
 fn parity(rendered: &Rendered, printed: &str) -> Parity {
     let source = rendered.source(printed);
     let text = |name: &str| {
@@ -238,15 +238,15 @@ fn parity(rendered: &Rendered, printed: &str) -> Parity {
     }
 }
 
-/// What is no larger is read into memory first, and leaves with the head (seen with 1.4.69).
+/// Files up to that size are read into memory first and leave with the head (seen with 1.4.69).
 const LARGE_FILES: &str = "off; above 32 KiB: on";
 
-/// With what stat(2) said it keeps the file open (seen with 1.4.69: pread and writev a request, and with
-/// `disable` a stat before them).
+/// It keeps the file open together with its stat(2) result (seen with 1.4.69: one pread and one writev per request;
+/// with `disable`, a stat before them).
 fn file_cache(engine: &str) -> Answer {
     match engine {
         "simple" => "on (descriptor, 1 s)".into(),
-        // It looks again after 16 s even where it was told of no change.
+        // It checks again after 16 s, even if inotify reported no change.
         "inotify" => "on (descriptor, 16 s)".into(),
         "disable" => "on (descriptor, looked up for each request)".into(),
         _ => Answer::Unknown("a stat cache that we do not know"),

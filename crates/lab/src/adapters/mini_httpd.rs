@@ -1,6 +1,6 @@
-//! mini-httpd: a process for each connection, forked when it comes; every reply closes its
-//! connection. Options are as its manual page has them (mini_httpd(8)). It gives listen(2) 1024 and
-//! has no setting for it, and sends files by sendfile(2) from a corked socket without TCP_NODELAY.
+//! mini-httpd: a process for each connection, forked when it arrives; every reply closes its connection. Options
+//! follow its manual page (mini_httpd(8)). It has no setting for the backlog: it gives listen(2) 1024. It sends files
+//! by sendfile(2) from a corked socket without TCP_NODELAY.
 
 use std::fmt::Write as _;
 
@@ -85,7 +85,7 @@ fn text(request: &Request, values: &Values) -> String {
     text
 }
 
-/// It does not print its configuration; what it really does is asked of it when it runs.
+/// It does not print its configuration; probes of the running server show what it does.
 fn parity(rendered: &Rendered, _printed: &str) -> Parity {
     let value = |name: &str| {
         let mut lines = rendered.files[0].1.lines();

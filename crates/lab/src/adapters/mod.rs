@@ -1,6 +1,6 @@
-//! Owns what the lab knows of each real server: where it is found, which settings it has, the
-//! complete configuration it is run with, and which of its settings decide comparability. Must not
-//! know processes, ports or schedules: an adapter is text in, text out, and `server` runs it.
+//! Owns what the lab knows of each real server: where it is found, which settings it has, the complete configuration
+//! it runs with, and which of its settings decide comparability. Must not know processes, ports or schedules: an
+//! adapter turns text into text, and `server` runs it.
 //! Start reading at [`Adapter`]; one more server is one more file and one line in [`ALL`].
 
 mod apache;
@@ -47,18 +47,18 @@ pub static ALL: &[&Adapter] = &[
     &url::ITEM,
 ];
 
-/// Where servers are looked for.
+/// Where to look for servers.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Search {
     /// Our own binary: the caller's `current_exe`.
     pub joust: PathBuf,
-    /// Folders that are searched, in order.
+    /// Folders to search, in order.
     pub dirs: Vec<PathBuf>,
 }
 
 impl Search {
-    /// The usual folders of programs. PATH is not asked: servers lie in sbin, which is not on the
-    /// PATH of an ordinary user, and two people with two PATHs should run the same server.
+    /// The usual folders of programs. PATH is not used: servers lie in sbin, which is not in an ordinary user's PATH,
+    /// and users with different PATHs should run the same server.
     pub fn new(joust: impl Into<PathBuf>) -> Self {
         let dirs = ["/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin"];
         Self { joust: joust.into(), dirs: dirs.map(PathBuf::from).into() }
@@ -70,7 +70,7 @@ impl Search {
     }
 }
 
-/// Whether that is a file that can be started.
+/// Whether this is a file that can be started.
 fn is_program(path: &Path) -> bool {
     use std::os::unix::fs::PermissionsExt as _;
     path.metadata().is_ok_and(|m| m.is_file() && m.permissions().mode() & 0o111 != 0)
@@ -79,27 +79,27 @@ fn is_program(path: &Path) -> bool {
 /// A server that is installed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Found {
-    /// Its program; empty where the settings of a contender say which.
+    /// Its program; empty if the contender's settings name it.
     pub binary: PathBuf,
-    /// Its own word for its version ("nginx/1.22.1"); empty where only its answers can tell.
+    /// Its version as it prints it ("nginx/1.22.1"); empty if only its replies can tell.
     pub version: String,
 }
 
 /// Why a server cannot be run on this machine.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Missing {
-    /// Which, and what is wrong ("nginx is not installed").
+    /// The server and what is wrong ("nginx is not installed").
     pub reason: String,
     /// The command that helps.
     pub remedy: String,
 }
 
-/// The oldest version that can be run as its adapter runs it.
+/// The oldest version that its adapter can run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Minimum {
     /// Its number ("1.19.5").
     pub version: &'static str,
-    /// What older ones lack.
+    /// What older versions lack.
     pub lack: &'static str,
 }
 
@@ -108,7 +108,7 @@ pub struct Minimum {
 pub struct Account {
     /// Its name.
     pub user: String,
-    /// Name of its group.
+    /// Name of the user's group.
     pub group: String,
     /// Number of the user.
     pub uid: u32,
@@ -116,12 +116,12 @@ pub struct Account {
     pub gid: u32,
 }
 
-/// One start of one server: all that a configuration depends on.
+/// One start of one server: everything that a configuration depends on.
 #[derive(Debug, Clone, Copy)]
 pub struct Request<'a> {
     /// The program.
     pub found: &'a Found,
-    /// Its own folder, absolute: everything it writes lies in here.
+    /// Its own folder, absolute; the server writes only here.
     pub dir: &'a Path,
     /// Where it listens.
     pub addr: SocketAddr,
@@ -129,11 +129,11 @@ pub struct Request<'a> {
     pub docroot: &'a Path,
     /// CPUs its processes may run on; empty: all.
     pub cpus: &'a [u32],
-    /// Connections that the load will hold at once; defaults are sized so that each can be served.
+    /// Connections that the load holds at once; defaults are sized so that each can be served.
     pub connections: u32,
-    /// Whom it drops to; `None` where it is not started as root.
+    /// The account that it drops to; `None` if it is not started as root.
     pub account: Option<&'a Account>,
-    /// What differs from the defaults.
+    /// Settings that differ from the defaults.
     pub settings: &'a Settings,
 }
 
@@ -144,41 +144,41 @@ pub struct Rendered {
     pub files: Vec<(String, String)>,
     /// Folders to make in the server's folder, owned by the account it drops to.
     pub dirs: Vec<String>,
-    /// Program and arguments; empty where the server runs elsewhere, and nothing is started.
+    /// Program and arguments; empty if the server runs elsewhere, and nothing is started.
     pub command: Vec<OsString>,
-    /// Variables of its environment beside PATH.
+    /// Environment variables in addition to PATH.
     pub env: Vec<(String, String)>,
-    /// Program and arguments that check the configuration and print it, or parts of it, as the
-    /// server itself understood it; empty where it has none.
+    /// Program and arguments that check the configuration and print it, or parts of it, as the server understood it;
+    /// empty if the server has no such check.
     pub check: Vec<OsString>,
-    /// Where it is started; `None`: in the server's folder.
+    /// Its working directory; `None`: the server's folder.
     pub cwd: Option<PathBuf>,
     /// Where it is reached.
     pub reached: Reached,
-    /// What is asked for to see whether it answers, where that is not what the study asks for.
+    /// The target of the readiness check, if it is not the study's target.
     pub ready: Option<String>,
-    /// The signal that asks it to end in order.
+    /// The signal that asks it for an orderly end.
     pub stop: Signal,
 }
 
 /// Where a server is reached.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Reached {
-    /// Where the request says that it shall listen.
+    /// At the address of the request.
     AsAsked,
-    /// At this port of 127.0.0.1: its settings fix it.
+    /// At this port of 127.0.0.1, which its settings fix.
     Port(u16),
-    /// Elsewhere: it runs already.
+    /// Elsewhere: it already runs.
     At {
-        /// Name or address, and port ("10.0.0.7:80"): what the Host field of requests says.
+        /// Name or address, and port ("10.0.0.7:80"), for the Host field of requests.
         authority: String,
-        /// What it is asked for, where that is not what the study asks for.
+        /// The target of requests, if it is not the study's target.
         target: Option<String>,
     },
 }
 
 impl Rendered {
-    /// A command, and of all else what most servers need: nothing.
+    /// Only a command: most servers need nothing else.
     pub(super) fn of(command: Vec<OsString>) -> Self {
         Self {
             files: Vec::new(),
@@ -193,7 +193,7 @@ impl Rendered {
         }
     }
 
-    /// What to read a parity table from: what the check printed, else the first file.
+    /// The text that a parity table is read from: the output of the check, or else the first file.
     fn source<'a>(&'a self, printed: &'a str) -> &'a str {
         if printed.is_empty() { self.files[0].1.as_str() } else { printed }
     }
@@ -204,33 +204,33 @@ impl Rendered {
 pub struct Adapter {
     /// Name in study files ("nginx").
     pub name: &'static str,
-    /// What it is, in a sentence.
+    /// What it is, in one sentence.
     pub about: &'static str,
-    /// Debian's package that brings it; empty for our own.
+    /// The Debian package that contains it; empty for our own.
     pub package: &'static str,
-    /// The oldest version that will do; `None` where any will.
+    /// The oldest version that works; `None` if any does.
     pub minimum: Option<Minimum>,
     /// Looks for it.
     pub find: fn(&Search) -> Option<Found>,
     /// Its settings, each by its original name.
     pub settings: &'static [SettingSpec],
-    /// Whether settings that are not listed are handed on, for the server itself to refuse.
+    /// Whether settings that are not listed are passed on to the server, which refuses those it does not know.
     pub hands_on: bool,
     /// What the lab can do with it.
     pub role: Role,
-    /// Each way to run it that differs in its processes, as names and values of settings. Tests start them
-    /// all, and look for what is left of each.
+    /// Each way to run it that differs in its processes, as names and values of settings. Tests start all of them and
+    /// check that each leaves nothing behind.
     pub ways: &'static [Way],
-    /// Refuses settings that do not go together; each for itself is right already.
+    /// Refuses settings that conflict with each other; each setting alone is already valid.
     pub agree: fn(&Values) -> Result<(), AdapterError>,
     /// Makes the configuration.
     pub configure: fn(&Request, &Values) -> Rendered,
-    /// Reads what decides comparability from the configuration: from what the check printed, and where
-    /// that is empty (no check, or it was not run) from the files as rendered.
+    /// Reads what decides comparability from the output of the check. If that is empty (no check, or it was not run),
+    /// reads it from the rendered files.
     pub parity: fn(&Rendered, &str) -> Parity,
-    /// What is missing here that its settings name; [`Adapter::find`] looks for the server itself.
+    /// Something that its settings name and this machine lacks; [`Adapter::find`] looks for the server itself.
     pub missing: fn(&Values, &Search) -> Option<Missing>,
-    /// What a user should know before any load.
+    /// What the user should know before any load.
     pub note: fn(&Values) -> Option<String>,
 }
 
@@ -244,11 +244,11 @@ pub enum Role {
     Server,
     /// It is started by a command line at 127.0.0.1, and configures itself.
     AnyProgram,
-    /// It runs already: it is neither started nor ended.
+    /// It already runs: it is neither started nor ended.
     RunsAlready,
 }
 
-/// What most servers have in common. An adapter names what it has beside that.
+/// The fields that most servers share. An adapter names only those that differ.
 pub(super) const SERVER: Adapter = Adapter {
     name: "",
     about: "",
@@ -266,17 +266,17 @@ pub(super) const SERVER: Adapter = Adapter {
     note: |_| None,
 };
 
-/// What an adapter says of how its server is configured.
+/// What an adapter reports about the configuration of its server.
 #[derive(Debug)]
 pub struct Parity {
     /// An answer to every switch that contenders are compared in.
     pub answers: Answers,
-    /// What is shown beside them and not compared: name and value.
+    /// Values that are shown beside the answers but not compared: name and value.
     pub shown: Vec<(String, String)>,
 }
 
 impl Parity {
-    /// As a record has it.
+    /// The table as a record stores it.
     pub fn into_table(self) -> BTreeMap<String, String> {
         let mut table = self.answers.into_table();
         table.extend(self.shown);
@@ -285,7 +285,7 @@ impl Parity {
 }
 
 impl Adapter {
-    /// Checks settings as far as that can be done without starting the server.
+    /// Checks settings as far as possible without starting the server.
     ///
     /// # Errors
     /// Unknown names, with the nearest; values of the wrong kind; settings that exclude each other.
@@ -295,13 +295,13 @@ impl Adapter {
         Ok(values)
     }
 
-    /// Whether it listens at the address that it is told, so that it can be put in a network of its
-    /// own; else it is reached at 127.0.0.1, or where it runs.
+    /// Whether it listens at the address it is given, so that it can run in a network namespace of its own. Otherwise
+    /// it is reached at 127.0.0.1, or where it already runs.
     pub fn is_movable(&self) -> bool {
         self.role == Role::Server
     }
 
-    /// Whether it has a setting of that name, or hands on what it does not know.
+    /// Whether it has a setting of that name, or passes unknown settings on.
     pub fn knows(&self, setting: &str) -> bool {
         self.hands_on || self.settings.iter().any(|spec| spec.name == setting)
     }
@@ -311,8 +311,8 @@ impl Adapter {
         self.settings.iter().any(|spec| spec.name == command::STOP)
     }
 
-    /// What the server itself says against settings that were handed on to it; `None` where it takes
-    /// them, or hands on none.
+    /// The server's own objection to settings that were passed on to it; `None` if it accepts them, or if none were
+    /// passed on.
     pub fn refusal(&self, found: &Found, settings: &Settings) -> Option<String> {
         if !self.hands_on {
             return None;
@@ -320,7 +320,7 @@ impl Adapter {
         let rendered = self.render(&nowhere(found, settings)).ok()?;
         let (program, arguments) = rendered.command.split_first()?;
         let mut check = std::process::Command::new(program);
-        // The text goes into a message of ours: without colours, and not wrapped for a terminal.
+        // The text becomes part of our message: no colours, and no wrapping for a terminal.
         check.args(arguments).arg("--check-config").env("NO_COLOR", "1");
         let output = check.output().ok().filter(|output| !output.status.success())?;
         let said = String::from_utf8_lossy(&output.stderr).into_owned();
@@ -328,7 +328,7 @@ impl Adapter {
         Some(said.split(is_frame).filter(|word| !word.is_empty()).collect::<Vec<_>>().join(" "))
     }
 
-    /// The port at which it is reached in every visit, where its settings fix one.
+    /// The port at which it is reached in every visit, if its settings fix one.
     pub fn fixed_port(&self, found: &Found, settings: &Settings) -> Option<u16> {
         match self.render(&nowhere(found, settings)).ok()?.reached {
             Reached::AsAsked => None,
@@ -346,7 +346,7 @@ impl Adapter {
         Ok((self.configure)(request, &values))
     }
 
-    /// The server of this machine.
+    /// Finds the server on this machine.
     ///
     /// # Errors
     /// It is not installed, or too old.
@@ -371,10 +371,10 @@ impl Adapter {
         }
     }
 
-    /// As [`Adapter::installed`], and the program that the settings of a contender name.
+    /// As [`Adapter::installed`], and also finds the program that the settings of a contender name.
     ///
     /// # Errors
-    /// As there; that program is not there.
+    /// As there, and if that program is missing.
     pub fn installed_with(&self, search: &Search, settings: &Settings) -> Result<Found, Missing> {
         let found = self.installed(search)?;
         let values = self.check(settings).ok();
@@ -393,7 +393,7 @@ impl Adapter {
     }
 }
 
-/// A start that is never made: for what depends on settings alone.
+/// A request that is never started, for what depends on settings alone.
 fn nowhere<'a>(found: &'a Found, settings: &'a Settings) -> Request<'a> {
     Request {
         found,
@@ -418,8 +418,8 @@ pub fn named(name: &str) -> Result<&'static Adapter, AdapterError> {
     })
 }
 
-/// What a user should know of the contenders of a study before any load: that one of them is
-/// not on this machine. No name is resolved.
+/// Notes for the user about the contenders of a study before any load, such as that one is not on this machine.
+/// Resolves no name.
 pub fn notes(plan: &Plan) -> Vec<String> {
     let of_one = |contender: &record::Contender| {
         let adapter = named(&contender.server).ok()?;
@@ -429,10 +429,10 @@ pub fn notes(plan: &Plan) -> Vec<String> {
     plan.contenders.iter().filter_map(of_one).collect()
 }
 
-/// What a configuration was read for and does not have.
+/// Stands for a value that a configuration should contain but does not.
 const NOT_SET: &str = "not set";
 
-/// What was read from a configuration.
+/// An answer that was read from a configuration.
 fn read(value: String) -> Answer {
     match value.as_str() {
         NOT_SET => Answer::Unknown("its configuration does not say"),
@@ -445,16 +445,16 @@ fn shown<const N: usize>(pairs: [(&str, String); N]) -> Vec<(String, String)> {
     pairs.map(|(name, value)| (name.to_owned(), value)).into()
 }
 
-/// What only a running server tells: `lab::parity` asks it, and its answer stands above this one.
+/// For what only a running server shows: `lab::parity` probes it and replaces this answer.
 const SEEN_ONLY: Answer = Answer::Unknown("it did not answer");
 
-/// `file_cache` of a server that looks a file up and opens it for each request.
+/// `file_cache` of a server that looks up and opens the file for each request.
 const NO_FILE_CACHE: &str = "off";
 
 /// `keep_alive_timeout` of a server that keeps no connection.
 const NOT_KEPT: &str = "not kept";
 
-/// The backlog of a server that asks for more than the system gives.
+/// The backlog of a server that asks for more than the system allows.
 fn somaxconn() -> String {
     let most = std::fs::read_to_string("/proc/sys/net/core/somaxconn").unwrap_or_default();
     most.trim().to_owned()

@@ -1,6 +1,6 @@
-//! nginx: one event loop a worker process. Every directive and default is as its documentation has
-//! them (nginx.org/en/docs/http/ngx_http_core_module.html, ngx_core_module.html), but for those
-//! that say otherwise.
+//! nginx: one event loop per worker process. Directives and defaults follow its documentation
+//! (nginx.org/en/docs/http/ngx_http_core_module.html, ngx_core_module.html), except where a setting's description
+//! says otherwise.
 
 use std::fmt::Write as _;
 
@@ -154,7 +154,7 @@ fn configure(request: &Request, values: &Values) -> Rendered {
     let dir = request.dir.display();
     let file = format!("{dir}/nginx.conf");
     let log = format!("{dir}/error.log");
-    // -e: without it nginx opens the log that was compiled in before it reads the configuration.
+    // -e: without it nginx opens its compiled-in log before it reads the configuration.
     let base = |more: &[&str]| {
         let options = ["-e", &log, "-p", &format!("{dir}/"), "-c", &file].map(str::to_owned);
         let program = request.found.binary.clone().into_os_string();

@@ -1,13 +1,12 @@
-//! Owns how a pool of processes or threads is sized to the connections of a load. Must not know
-//! whose configuration the numbers go into: Apache's and our own models have the same names and
-//! rules, and get the same sizes.
+//! Owns how a pool of processes or threads is sized to the connections of a load. Must not know whose configuration
+//! the numbers go into: Apache and our own models share names and rules, and get the same sizes.
 //!
-//! The servers' own defaults grow the pool while it is loaded, one, two, four processes a second: a
-//! visit of a second would measure the growth. So every connection finds a worker from the start and
-//! the spare rules find nothing to do, unless the study sets one of those rules: then it asks about
-//! them, and those that it leaves out have Apache's defaults.
+//! The servers' own defaults grow the pool under load, by one, two, then four processes a second: a visit of a second
+//! would measure the growth. So every connection has a worker from the start, and the rules for spare workers have
+//! nothing to do. If the study sets one of those rules, the rules are its subject: those that it leaves out keep
+//! Apache's defaults.
 
-/// The sizes, by name, in an order in which Apache takes them: a limit before what it bounds.
+/// The sizes by name, in an order that Apache accepts: a limit before the values it bounds.
 pub(super) type Sizes = Vec<(&'static str, u64)>;
 
 /// Sizes of a pool of processes with one connection each (prefork). `given`: what the study sets.

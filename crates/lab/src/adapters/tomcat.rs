@@ -1,8 +1,7 @@
-//! Apache Tomcat 10: a poller and a pool of threads (the connector NIO, or NIO2), in a JVM of its
-//! own. Attributes and defaults of the Connector are as its documentation has them
-//! (tomcat.apache.org/tomcat-10.1-doc/config/http.html), but for those that say otherwise. It runs
-//! with a CATALINA_BASE of its own: a server.xml with one connector and one context, which is the
-//! site, and a web.xml with the servlet for files and nothing else. `java` is started directly:
+//! Apache Tomcat 10: a poller and a thread pool (the connector NIO, or NIO2), in a JVM of its own. Attributes and
+//! defaults of the Connector follow its documentation (tomcat.apache.org/tomcat-10.1-doc/config/http.html), except
+//! where a setting's description says otherwise. It runs with its own CATALINA_BASE: a server.xml with one connector
+//! and one context (the site), and a web.xml with only the servlet for files. `java` is started directly, because
 //! catalina.sh would add options of its own.
 
 use std::ffi::OsString;
@@ -38,7 +37,7 @@ const HOME: &str = "/usr/share/tomcat10";
 /// The default of `cachingAllowed` and `cacheTtl`, for files of up to `cacheObjectMaxSize`
 /// (tomcat.apache.org/tomcat-10.1-doc/config/resources.html).
 const FILE_CACHE: &str = "on (content, 5 s); above 512 KiB: off";
-/// The same with `useSendfile`: what is larger than the servlet's `sendfileSize` is opened for each request
+/// The same with `useSendfile`: files larger than the servlet's `sendfileSize` are opened for each request
 /// (`NioEndpoint.processSendfile`).
 const FILE_CACHE_BESIDE_SENDFILE: &str = "on (content, 5 s); above 48 KiB: off";
 
@@ -197,12 +196,12 @@ fn configure(request: &Request, values: &Values) -> Rendered {
     let further = jvm_words(values).expect("the words were checked on reading");
     command.extend(further.into_iter().map(OsString::from));
     let options = [
-        // It would keep a file below /tmp, which stays when it is killed.
+        // Otherwise the JVM keeps a file below /tmp, which stays if the JVM is killed.
         "-XX:-UsePerfData".to_owned(),
         "-Djava.awt.headless=true".to_owned(),
-        // Else it listens on an IPv6 socket that takes IPv4 too.
+        // Otherwise it listens on an IPv6 socket that accepts IPv4 too.
         "-Djava.net.preferIPv4Stack=true".to_owned(),
-        // Without a port it would live on and answer nobody.
+        // Otherwise it keeps running without a port and answers nobody.
         "-Dorg.apache.catalina.startup.EXIT_ON_INIT_FAILURE=true".to_owned(),
         format!("-Djava.io.tmpdir={dir}/temp"),
         format!("-Dcatalina.home={HOME}"),
@@ -242,7 +241,7 @@ fn server_xml(request: &Request, values: &Values) -> String {
              \x20              prefix=\"access\" suffix=\".log\" rotatable=\"false\" pattern=\"{pattern}\"/>"
         ),
     };
-    // port -1: nobody can end it through a socket. No scan for applications: there is one, the site.
+    // port -1: no shutdown port. No scan for applications: the site is the only one.
     format!(
         "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<Server port=\"-1\">\n  <Service name=\"Catalina\">\n    \
          <Connector address=\"{}\" port=\"{}\"\n               \
@@ -259,7 +258,7 @@ fn server_xml(request: &Request, values: &Values) -> String {
     )
 }
 
-/// Text as the value of an attribute.
+/// Text escaped as the value of an attribute.
 fn xml(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('"', "&quot;")
 }
@@ -283,8 +282,8 @@ const WEB_XML: &str = r#"<?xml version="1.0" encoding="UTF-8"?>
 </web-app>
 "#;
 
-/// Its check (configtest) takes the port that the running server has, and seconds; so its words are
-/// those of server.xml, and what it really does is asked of it when it runs.
+/// Its check (configtest) takes seconds and the port that the running server has, so it is not used. Answers come
+/// from server.xml, and probes of the running server show what it does.
 fn parity(rendered: &Rendered, _printed: &str) -> Parity {
     let source = rendered.files[0].1.as_str();
     let text = |name: &str| {

@@ -1,5 +1,5 @@
-//! A server that runs already, here or on another machine: it is neither started nor ended, and of
-//! its processes nothing is known. Only plain HTTP, as for all others.
+//! A server that already runs, here or on another machine: the lab neither starts nor ends it, and knows nothing of
+//! its processes. Only plain HTTP, as for all others.
 
 use std::net::IpAddr;
 use std::path::PathBuf;
@@ -39,14 +39,14 @@ static SETTINGS: &[SettingSpec] = &[SettingSpec::new(
      page must be as long as the study says.",
 )];
 
-/// A URL taken apart.
+/// The parts of a URL.
 #[derive(Debug, PartialEq, Eq)]
 struct Parts<'a> {
     /// Without brackets.
     host: &'a str,
     /// With port: "10.0.0.7:80", "[::1]:80".
     authority: String,
-    /// What is asked for; `None` where the study says.
+    /// The target that the URL names; `None` if the study names it.
     target: Option<&'a str>,
 }
 
@@ -101,7 +101,7 @@ fn configure(_: &Request, values: &Values) -> Rendered {
     Rendered { reached, ..Rendered::of(Vec::new()) }
 }
 
-/// What to say before a load leaves this machine; `None` where it does not.
+/// What to tell the user before a load leaves this machine; `None` if it does not.
 fn note(values: &Values) -> Option<String> {
     let parts = parts(values.text("url")).ok()?;
     let is_here = parts.host.eq_ignore_ascii_case("localhost")

@@ -1,5 +1,4 @@
-//! Owns settings as an adapter sees them: declared with kind and default, read from a study, and asked for by
-//! name.
+//! Owns settings as an adapter sees them: declared with kind and default, read from a study, and looked up by name.
 
 use std::collections::BTreeMap;
 
@@ -17,9 +16,9 @@ pub struct SettingSpec {
     pub aliases: &'static [&'static str],
     /// What it takes.
     pub kind: SettingKind,
-    /// The value without a word of the study. In parentheses: a rule by which it is sized.
+    /// The value if the study does not set it. In parentheses: the rule that sizes it.
     pub preset: &'static str,
-    /// What it does, in a sentence; and why the preset is not the server's own, where it is not.
+    /// What it does, in one sentence; and why the preset is not the server's own default, if it is not.
     pub about: &'static str,
 }
 
@@ -90,15 +89,15 @@ impl Values {
         Ok(values)
     }
 
-    /// What the study says of a setting.
+    /// The value that the study sets.
     pub fn given(&self, name: &str) -> Option<&str> {
         self.given.get(name).map(String::as_str)
     }
 
-    /// What the study says, else the preset.
+    /// The value that the study sets, or else the preset.
     ///
     /// # Panics
-    /// Where the adapter does not declare the setting: a mistake in the adapter.
+    /// If the adapter does not declare the setting, which is a mistake in the adapter.
     pub fn text(&self, name: &str) -> &str {
         let preset = || {
             let spec = self.specs.iter().find(|spec| spec.name == name);
@@ -107,7 +106,7 @@ impl Values {
         self.given(name).unwrap_or_else(preset)
     }
 
-    /// What the study says, else `sized`.
+    /// The value that the study sets, or else `sized`.
     pub fn number_or(&self, name: &str, sized: u64) -> u64 {
         self.given(name)
             .map_or(sized, |text| text.parse().expect("a number was checked on reading"))
@@ -118,19 +117,19 @@ impl Values {
         self.text(name) == "on"
     }
 
-    /// Names that the study sets, among those declared.
+    /// Names of declared settings that the study sets.
     pub fn names_given(&self) -> impl Iterator<Item = &'static str> + '_ {
         self.given.keys().copied()
     }
 
-    /// Settings that are not declared, for the server itself to judge.
+    /// Settings that are not declared; the server itself checks them.
     pub fn handed_on(&self) -> impl Iterator<Item = (&str, &str)> {
         self.handed_on.iter().map(|(name, value)| (name.as_str(), value.as_str()))
     }
 }
 
 impl SettingKind {
-    /// The value as the configuration will hold it; `None` where it is of another kind.
+    /// The value as the configuration will contain it; `None` if it is of another kind.
     fn accept(self, value: &SettingValue) -> Option<String> {
         let text = value.to_string();
         match self {

@@ -1,10 +1,10 @@
-//! Owns versions of servers: as they print them, and which is before which.
+//! Owns versions of servers: as they print them, and which one is older.
 
 use std::cmp::Ordering;
 use std::path::Path;
 use std::process::Command;
 
-/// The version that a server prints of itself: what follows `marker` up to the end of the line.
+/// The version that a server prints: the text from `marker` to the end of the line.
 pub(crate) fn version_printed(binary: &Path, flag: &str, marker: &str) -> Option<String> {
     let output = Command::new(binary).arg(flag).output().ok()?;
     // nginx prints its version to stderr, the others to stdout.
@@ -14,17 +14,17 @@ pub(crate) fn version_printed(binary: &Path, flag: &str, marker: &str) -> Option
     Some(line.split_once(marker)?.1.trim().to_owned())
 }
 
-/// Whether the version in `text` ("nginx/1.22.1 (Debian)") is before `minimum` ("1.19.5"). A text
-/// without a number is not: nobody can say so.
+/// Whether the version in `text` ("nginx/1.22.1 (Debian)") is older than `minimum` ("1.19.5"). False for a text
+/// without a number, which cannot be compared.
 pub(super) fn is_before(text: &str, minimum: &str) -> bool {
     let (have, wanted) = (numbers(text), numbers(minimum));
     !have.is_empty() && have.cmp(&wanted) == Ordering::Less
 }
 
-/// The first numbers with dots between them.
+/// The first numbers that are separated by dots.
 fn numbers(text: &str) -> Vec<u64> {
     let Some(start) = text.find(|c: char| c.is_ascii_digit()) else { return Vec::new() };
-    // h2o is a name with a digit: a version has a dot behind its first number.
+    // The digit in the name h2o is no version: a dot must follow a version's first number.
     let rest = &text[start..];
     let end = rest.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(rest.len());
     let (version, behind) = rest.split_at(end);

@@ -1,7 +1,7 @@
-//! Owns the way from a line of text to the words of a command. There is no shell behind it: nothing is
-//! expanded, and a word cannot become two.
+//! Owns how a line of text is split into the words of a command. No shell is involved: nothing is expanded, and one
+//! word never becomes two.
 
-/// Words of a line, parted by white space; '...' and "..." hold it together.
+/// Splits a line into words at white space; '...' and "..." hold a word together.
 ///
 /// # Errors
 /// A quote that is not closed, in words.

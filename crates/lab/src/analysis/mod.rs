@@ -1,7 +1,7 @@
-//! Owns what is asked of a cell beside its verdicts: who is best, how far the tails differ and why, how
+//! Owns what is computed for a cell in addition to its verdicts: who is best, how far the tails differ and why, how
 //! throughput grows, what the machine can show at all, which visits stand out. Start reading at [`analyse`].
 //!
-//! Each takes the visits of one cell (of several that differ in connections: [`scalability`]).
+//! Each analysis takes the visits of one cell; [`scalability`] takes several cells that differ in connections.
 
 mod noise_floor;
 mod outliers;
@@ -20,7 +20,7 @@ use std::collections::BTreeMap;
 use record::{Analysis, Finding, Metric, PairVerdict, Plan, Severity, Visit, VisitState, Workload};
 use stats::ConfidenceInterval;
 
-/// The analysis of a run beside its verdicts.
+/// The analysis of a run, in addition to its verdicts.
 pub fn analyse(
     plan: &Plan,
     visits: &[Visit],
@@ -49,15 +49,15 @@ pub fn analyse(
     }
     for contender in 0..plan.contenders.len() {
         let growth = ladders(plan, findings, contender).into_iter();
-        // Fewer levels than the law has coefficients, for instance if visits failed: there is no fit.
+        // With fewer levels than the law has coefficients, for instance because visits failed, there is no fit.
         let fitted = growth.filter_map(|cells| scalability(plan, contender, &cells, visits).ok());
         analysis.scalability.extend(fitted);
     }
     analysis
 }
 
-/// Sets of cells, by rising connections, in which a contender's work differs in connections alone.
-/// A cell whose figures are void is in none.
+/// Sets of cells, by rising connections, in which a contender's work differs in connections alone. Cells whose
+/// figures are void are left out.
 fn ladders(plan: &Plan, findings: &[Finding], contender: usize) -> Vec<Vec<usize>> {
     let mut ladders: Vec<(Workload, Vec<usize>)> = Vec::new();
     let takes_part = |cell: &usize| plan.in_cell(*cell).any(|one| one == contender);
@@ -74,7 +74,7 @@ fn ladders(plan: &Plan, findings: &[Finding], contender: usize) -> Vec<Vec<usize
             None => ladders.push((rest, vec![cell])),
         }
     }
-    // At a given rate more connections do not ask for more.
+    // At a fixed rate, more connections do not mean more load.
     let is_closed = |(work, _): &(Workload, Vec<usize>)| work.rate.is_none();
     ladders.into_iter().filter(is_closed).map(|(_, cells)| cells).collect()
 }
@@ -88,9 +88,9 @@ fn band(interval: ConfidenceInterval) -> record::Band {
 pub struct CellVisits<'a> {
     /// Index of the cell.
     pub cell: usize,
-    /// Indices of those that take part in it.
+    /// Indices of its contenders.
     pub contenders: Vec<usize>,
-    /// Those of them that are compared with each other.
+    /// The pairs of contenders that are compared with each other.
     pub pairs: Vec<(usize, usize)>,
     /// Its visits, in the order they were made.
     pub visits: Vec<&'a Visit>,
@@ -99,15 +99,15 @@ pub struct CellVisits<'a> {
 }
 
 impl<'a> CellVisits<'a> {
-    /// Visits that can be used, by contender and block. Of several in a block the last counts: those
-    /// before it were made on a disturbed machine.
+    /// Usable visits, by contender and block. If a block has several, the last one counts: the earlier ones were made
+    /// on a disturbed machine.
     fn usable(&self) -> BTreeMap<(usize, u32), &'a Visit> {
         let measured = self.visits.iter().filter(|visit| visit.state == VisitState::Measured);
         measured.map(|visit| ((visit.contender, visit.block), *visit)).collect()
     }
 
-    /// Those that were measured in nine of ten blocks. Of the others there is no verdict either, and
-    /// they would take their blocks from everybody.
+    /// Contenders that were measured in nine of ten blocks. The others get no verdict either, and their missing
+    /// blocks would be lost for all contenders.
     fn reliable(&self) -> Vec<usize> {
         let blocks = self.visits.iter().map(|visit| visit.block + 1).max().unwrap_or(0) as usize;
         let usable = self.usable();
@@ -115,8 +115,7 @@ impl<'a> CellVisits<'a> {
         self.contenders.iter().copied().filter(|one| count(*one) * 10 >= blocks * 9).collect()
     }
 
-    /// A row for each of the contenders named, a column for each block in which all of them have a
-    /// value.
+    /// A row for each named contender, a column for each block in which all of them have a value.
     fn complete_rows<T>(
         &self,
         contenders: &[usize],
@@ -135,7 +134,7 @@ impl<'a> CellVisits<'a> {
         rows
     }
 
-    /// [`CellVisits::complete_rows`] of the logarithms of a metric; zero has none.
+    /// [`CellVisits::complete_rows`] of the logarithms of a metric; zero has no logarithm.
     fn logs(&self, contenders: &[usize], metric: Metric) -> Vec<Vec<f64>> {
         self.complete_rows(contenders, |visit| {
             visit.value(metric).filter(|value| *value > 0.0).map(f64::ln)

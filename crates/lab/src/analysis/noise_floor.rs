@@ -1,4 +1,4 @@
-//! Owns the smallest difference that this machine can show at so many blocks. Start reading at [`noise_floor`].
+//! Owns the smallest difference that this machine can show with a number of blocks. Start reading at [`noise_floor`].
 
 use record::{Contender, Estimate, Metric, NoiseFloor, NoiseSource};
 use stats::Paired;
@@ -7,14 +7,14 @@ use units::Share;
 use super::CellVisits;
 use crate::verdict::ALPHA;
 
-/// The noise floor of one cell by one metric; `all` are the plan's contenders. `None` with fewer than
-/// two in the cell, or fewer than three blocks that all of them have.
+/// The noise floor of one cell by one metric; `all` are the plan's contenders. `None` with fewer than two contenders
+/// in the cell, or fewer than three blocks that all of them have.
 ///
-/// Where two contenders differ in nothing but their names, their ratio is the noise itself (A/A).
-/// Else it is what the ratio of two visits of a block varies by over blocks, squared, in the mean over all
-/// pairs of contenders; by the estimate of a verdict, so that one wild visit is not taken for the machine's
-/// noise. (The same contender's visits of two blocks would hold the machine's drift too, which pairing
-/// removes: on a machine that others use, ten times as much.)
+/// If two contenders differ only in their names, their ratio is the noise itself (A/A). Otherwise the noise is how
+/// much the ratio of two visits of a block varies over blocks, squared and averaged over all pairs of contenders. It
+/// uses the estimate of a verdict, so that one wild visit does not count as noise of the machine. (Visits of one
+/// contender in two blocks would also contain the machine's drift, which pairing removes: ten times as much on a
+/// machine that others use.)
 pub fn noise_floor(of: &CellVisits<'_>, all: &[Contender], metric: Metric) -> Option<NoiseFloor> {
     let mut pairs = of.contenders.iter().flat_map(|a| of.contenders.iter().map(move |b| (*a, *b)));
     let copies = pairs.find(|(a, b)| a < b && are_copies(&all[*a], &all[*b]));

@@ -1,5 +1,5 @@
-//! Owns which visits lie far from the others, so that a reader can look at them. Must not know how much
-//! they weigh: the estimates see to that. Start reading at [`outliers`].
+//! Owns which visits lie far from the others, so that a reader can look at them. Must not know their weight: the
+//! estimates handle that. Start reading at [`outliers`].
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,9 +12,9 @@ type ContenderBlock = (usize, u32);
 
 /// The outlying visits of one cell by one metric, by contender and block.
 ///
-/// A block is suspect where the ratio of a pair in it lies far from that of the other blocks
-/// ([`stats::outlying`]): a slow minute of the machine slows both, and makes none. Of the two visits the odd
-/// one is that which differs more from its contender's others, by what the rest of the block did.
+/// A block is suspect if the ratio of a pair in it lies far from that of the other blocks ([`stats::outlying`]). A
+/// slow minute of the machine slows both visits, so it makes no block suspect. Of the two visits, the odd one is the
+/// one that differs more from its contender's other visits, after correction for the rest of the block.
 pub fn outliers(of: &CellVisits<'_>, metric: Metric) -> Vec<OutlyingVisit> {
     let values: BTreeMap<ContenderBlock, f64> = of
         .usable()
@@ -56,8 +56,8 @@ fn suspect(own: &BTreeMap<ContenderBlock, f64>, a: usize, b: usize) -> Vec<[Cont
     stats::outlying(&logs).into_iter().map(|index| both[index]).collect()
 }
 
-/// Of two visits of a block the one that is further off; where they are the only ones each is as far off
-/// the other, and the further from its contender's usual value is meant.
+/// Of two visits of a block, the one that is further off. If the block has no others, both are equally far off; then
+/// it is the one further from its contender's usual value.
 fn odd(own: &BTreeMap<ContenderBlock, f64>, two: [ContenderBlock; 2]) -> ContenderBlock {
     let distance = |place: ContenderBlock| (off(own, place).abs(), own[&place].abs());
     let [a, b] = two.map(distance);
@@ -66,7 +66,7 @@ fn odd(own: &BTreeMap<ContenderBlock, f64>, two: [ContenderBlock; 2]) -> Contend
     two[usize::from(!a_is_further)]
 }
 
-/// How far a visit lies from its contender's usual value beyond what the others of its block do.
+/// How far a visit lies from its contender's usual value, minus what the other visits of its block do.
 fn off(own: &BTreeMap<ContenderBlock, f64>, (contender, block): ContenderBlock) -> f64 {
     let others = own.iter().filter(|((one, at), _)| *at == block && *one != contender);
     let others: Vec<f64> = others.map(|(_, log)| *log).collect();

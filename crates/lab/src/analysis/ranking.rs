@@ -1,17 +1,17 @@
-//! Owns the ranking of a cell's contenders as groups that cannot be told apart. Must not know how a
-//! pair was told apart: it asks the verdicts. Start reading at [`ranking`].
+//! Owns the ranking of a cell's contenders in groups that cannot be told apart. Must not know how a pair is told
+//! apart: it uses the verdicts. Start reading at [`ranking`].
 
 use record::{Metric, PairVerdict, RankedContender, Ranking, Verdict};
 use units::Share;
 
 use super::CellVisits;
 
-/// The ranking of one cell by one metric, from its visits and from the verdicts of its pairs. `None`
-/// where fewer than two can be ranked.
+/// The ranking of one cell by one metric, from its visits and the verdicts of its pairs. `None` if fewer than two
+/// contenders can be ranked.
 ///
-/// Two are told apart where their verdict is a ratio or a bound; "no difference" and "undecided" do
-/// not tell them apart. If not every pair is compared there is no ranking. The contender with the most withheld pairs is left out, until no pair is withheld: a
-/// place among others would say what the verdict does not.
+/// A verdict tells two contenders apart if it is a ratio or a bound; "no difference" and "undecided" do not. If not
+/// every pair is compared, there is no ranking. The contenders with the most withheld pairs are left out until no
+/// pair is withheld: a rank for them would claim more than their verdicts do.
 pub fn ranking(of: &CellVisits<'_>, verdicts: &[&PairVerdict], metric: Metric) -> Option<Ranking> {
     let pairs: Vec<&PairVerdict> =
         verdicts.iter().copied().filter(|pair| pair.metric == metric).collect();
@@ -56,8 +56,8 @@ pub fn ranking(of: &CellVisits<'_>, verdicts: &[&PairVerdict], metric: Metric) -
     })
 }
 
-/// Rows best first, and each one's log ratio to the first: the centre of a pair's ratio, as in a verdict,
-/// which one wild visit does not move.
+/// Rows, best first, and each row's log ratio to the first: the centre of a pair's ratio, as in a verdict, so that
+/// one wild visit does not move it.
 fn order(rows: &[Vec<f64>], better: stats::Better) -> Option<(Vec<usize>, Vec<f64>)> {
     let to = |first: usize| -> Option<Vec<f64>> {
         let over = |row: &Vec<f64>| {
@@ -73,8 +73,8 @@ fn order(rows: &[Vec<f64>], better: stats::Better) -> Option<(Vec<usize>, Vec<f6
     let best = |levels: &[f64]| {
         (0..rows.len()).max_by(|&a, &b| lead(levels, a).total_cmp(&lead(levels, b)))
     };
-    // Robust centres do not add up exactly, so whoever leads one row may trail another by a hair; each turn
-    // finds a better first, and the turns are bounded.
+    // Robust centres do not add up exactly, so the leader over one row may trail another by a hair. Each turn finds a
+    // better first row, and the number of turns is bounded.
     let mut first = 0;
     for _ in 0..rows.len() {
         let levels = to(first)?;
@@ -91,7 +91,7 @@ fn order(rows: &[Vec<f64>], better: stats::Better) -> Option<(Vec<usize>, Vec<f6
     Some((order, levels))
 }
 
-/// Those left when, again and again, all who have most withheld pairs have gone.
+/// The contenders that remain after those with the most withheld pairs are removed, again and again.
 fn rankable(pairs: &[&PairVerdict], mut left: Vec<usize>) -> Vec<usize> {
     loop {
         let withheld = |one: usize| {

@@ -6,8 +6,8 @@ use stats::{ScalabilityError, ScalabilityPoint};
 
 use super::band;
 
-/// The Universal Scalability Law of one contender, from its visits of `cells`, which are in the order
-/// of their connections. Visits that cannot be used, or saw no reply, are passed over.
+/// The Universal Scalability Law of one contender, from its visits of `cells`, which are in the order of their
+/// connections. Visits that cannot be used, or saw no reply, are skipped.
 ///
 /// # Errors
 /// [`ScalabilityError::TooFewLevels`] with visits at fewer than three numbers of connections.

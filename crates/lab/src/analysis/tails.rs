@@ -1,4 +1,4 @@
-//! Owns the comparison of whole distributions of service time, pair by pair, and how much of a difference is
+//! Owns the comparison of whole distributions of service time, pair by pair, and how much of a difference comes from
 //! stalls. Start reading at [`tails`].
 
 use record::{CauseShare, Explanation, Modes, Shift, ShiftPoint, StallMode};
@@ -18,13 +18,13 @@ pub struct Tails {
     pub explanations: Vec<Explanation>,
 }
 
-/// Compares the service times, after the cut, of the pairs of one cell, over the blocks that all of its
-/// contenders have; a contender that failed in more than one of ten is left out. Pairs without enough blocks or requests are left out.
+/// Compares the service times, after the cut, of the pairs of one cell, over the blocks that all its contenders have.
+/// Leaves out contenders that failed in more than one block of ten, and pairs without enough blocks or requests.
 pub fn tails(of: &CellVisits<'_>) -> Tails {
     let contenders = of.reliable();
     let rows = of.complete_rows(&contenders, |visit| {
         let mut histogram = visit.service_after_cut()?;
-        // Several hundred of them are held at once.
+        // Packed, because several hundred histograms are held at once.
         histogram.pack();
         Some(histogram)
     });

@@ -1,4 +1,4 @@
-//! ab: by `-t`, which must stand before the number of requests that it would otherwise set.
+//! ab: by `-t`, which must stand before `-n` because it also sets the number of requests.
 
 use super::{Client, ClientKind, Order, Program, Said, found};
 
@@ -15,8 +15,8 @@ pub(super) static ITEM: Client = Client {
     }),
 };
 
-/// More than ab can make in a second: with `-t` the number of requests is to end no run. For each it
-/// reserves 40 bytes, which cost nothing until they are used.
+/// More requests than ab can make in a second: with `-t`, the number of requests must not end the run. ab reserves 40
+/// bytes for each, which cost nothing until they are used.
 const REQUESTS_PER_SECOND_MAX: u64 = 500_000;
 /// Together no more than 2 GB.
 const REQUESTS_MAX: u64 = 50_000_000;

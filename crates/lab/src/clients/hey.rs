@@ -1,4 +1,4 @@
-//! hey: without what it would do of its own accord (compression, redirects).
+//! hey: with its extra behaviour (compression, redirects) switched off.
 
 use super::{Client, ClientKind, Order, Program, Said, found_silent};
 
@@ -8,7 +8,7 @@ pub(super) static ITEM: Client = Client {
     about: "hey: a closed loop of one goroutine a connection, HTTP/1.1",
     package: "hey",
     kind: ClientKind::Program(Program {
-        // It has no way to say its version.
+        // It cannot print its version.
         find: |search| found_silent(search, "hey"),
         say,
         reads: "hey",

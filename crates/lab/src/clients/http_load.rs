@@ -1,4 +1,4 @@
-//! http_load: by a file of URLs, of which there is one.
+//! http_load: with a file of URLs, which contains one.
 
 use super::{Client, ClientKind, Order, Program, Said, found_silent};
 
@@ -8,7 +8,7 @@ pub(super) static ITEM: Client = Client {
     about: "http_load: a new connection for each request, on one thread, closed or open loop",
     package: "",
     kind: ClientKind::Program(Program {
-        // It has no way to say its version.
+        // It cannot print its version.
         find: |search| found_silent(search, "http_load"),
         say,
         reads: "http_load",
@@ -41,7 +41,7 @@ fn say(order: &Order) -> Result<Said, String> {
     Ok(said)
 }
 
-/// Its timer has a period of 1000 / rate in whole milliseconds: any other rate becomes another one.
+/// Its timer has a period of 1000 / rate in whole milliseconds, so it cannot make other rates exactly.
 fn per_second(rate: f64) -> Result<u32, String> {
     let whole = rate.round();
     let exact = whole == rate && (1.0..=1000.0).contains(&rate) && 1000 % whole as u32 == 0;

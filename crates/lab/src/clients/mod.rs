@@ -1,7 +1,6 @@
-//! Owns what the lab knows of each load tool that may replace the generator in a study: where it
-//! is found, how an order becomes its command line, and what it cannot do. Must not know processes
-//! (that is `run`), nor how a report is read (that is the crate `classic`): an order in, a command
-//! line out.
+//! Owns what the lab knows of each load tool that can replace the generator in a study: where it is found, how an
+//! order becomes its command line, and what it cannot do. Must not know processes (that is `run`), nor how a report
+//! is read (that is the crate `classic`): it turns an order into a command line.
 //! Start reading at [`Client`]; one more tool is one more file and one line in [`ALL`].
 
 mod ab;
@@ -51,7 +50,7 @@ pub struct Client {
     pub name: &'static str,
     /// What it is, in a sentence.
     pub about: &'static str,
-    /// Debian's package that brings it; empty for ours, and for those that Debian does not have.
+    /// The Debian package that contains it; empty for ours, and for tools that Debian does not have.
     pub package: &'static str,
     /// Whether it is a program, and how it takes an order.
     pub kind: ClientKind,
@@ -78,8 +77,7 @@ pub struct Program {
     pub say: fn(&Order) -> Result<Said, String>,
     /// The tool in `classic` that reads its report, and what it counts differently.
     pub reads: &'static str,
-    /// Whether it takes only a number of requests: then a short first run shows how many fit
-    /// into the duration.
+    /// Whether it accepts only a number of requests; then a short first run shows how many fit into the duration.
     pub counts_only: bool,
 }
 
@@ -96,9 +94,9 @@ pub struct Order {
     pub threads: u32,
     /// Whether a connection serves more than one request.
     pub keep_alive: bool,
-    /// How long; with `requests`, the longest that they may take.
+    /// How long the load lasts; with `requests`, the longest time that they may take.
     pub duration: Nanos,
-    /// This many requests in place of a duration.
+    /// This many requests instead of a duration.
     pub requests: Option<u64>,
     /// How long a reply may take.
     pub timeout: Nanos,
@@ -123,7 +121,7 @@ impl Order {
         ))
     }
 
-    /// The timeout, rounded up to what a tool takes; it is never shorter than asked.
+    /// The timeout, rounded up to the steps of a tool; never shorter than requested.
     fn timeout_secs(&self) -> u64 {
         self.timeout.0.div_ceil(1_000_000_000).max(1)
     }
@@ -156,12 +154,12 @@ impl Order {
     }
 }
 
-/// An order in the words of a tool.
+/// An order, expressed for one tool.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Said {
     /// What follows the program's name.
     pub arguments: Vec<String>,
-    /// Files that are written into its folder first, by name; its folder is where it is started.
+    /// Files to write into its folder first, by name; the tool is started in that folder.
     pub files: Vec<(String, String)>,
     /// What it does differently from the order.
     pub notes: Vec<String>,
@@ -196,7 +194,7 @@ impl Said {
 }
 
 impl Client {
-    /// Where its program is; `None` where it is not installed, or has none.
+    /// Its program; `None` if it is not installed, or is our own generator.
     pub fn find(&self, search: &Search) -> Option<Found> {
         match &self.kind {
             ClientKind::Ours => None,
@@ -216,7 +214,7 @@ impl Client {
         }
     }
 
-    /// What the tool counts differently from us, a sentence each; empty for our own.
+    /// What the tool counts differently from us, one sentence each; empty for our own.
     pub fn counts_differently(&self) -> &'static [&'static str] {
         match &self.kind {
             ClientKind::Ours => &[],
@@ -309,8 +307,7 @@ pub enum ClientError {
     },
 }
 
-/// The program of that name, with the version that it prints behind `marker`; the version is empty if it
-/// prints none.
+/// The program of that name, with the version that it prints after `marker`; the version is empty if it prints none.
 fn found(search: &Search, name: &str, flag: &str, marker: &str) -> Option<Found> {
     let binary = search.program(name)?;
     let version = version_printed(&binary, flag, marker).unwrap_or_default();

@@ -1,9 +1,9 @@
 //! Owns one run of a load tool: its folder, its process, its bounded output, its end, and what it used. Start
 //! reading at [`run`].
 //!
-//! A tool is a child like a server: in its own process group, with a guardian, killed when it
-//! takes too long, when we unwind, or when we are killed. Its output is read continuously, so that it
-//! never waits for us. Only the end is kept, which has the report of every tool.
+//! A tool is a child like a server: in its own process group, with a guardian, and killed when it takes too long,
+//! when we unwind, or when we are killed. Its output is read continuously, so that it never waits for us. Only the
+//! end of the output is kept; every tool prints its report there.
 
 use std::ffi::OsString;
 use std::fs::{self, File};
@@ -23,9 +23,9 @@ use super::{Client, ClientError, ClientKind, Order, Program, Said, typed};
 use crate::adapters::Found;
 use crate::server;
 
-/// Bytes that are kept of each of its outputs, from the end.
+/// Bytes that are kept of each output, from its end.
 const OUTPUT_BYTES_MAX: usize = 256 << 10;
-/// What [`Bench::grace`] usually is: to start, to connect, to sort and to print.
+/// The usual [`Bench::grace`]: time to start, connect, sort and print.
 pub const GRACE: Nanos = Nanos::from_secs(15);
 /// How long the kernel may take to remove a killed process.
 const KILLED_END_MAX: Nanos = Nanos::from_secs(10);
@@ -44,7 +44,7 @@ pub struct Bench<'a> {
     pub cpus: &'a [u32],
     /// A folder, in which its own folder is made: see [`crate::server::scratch`].
     pub scratch: &'a Path,
-    /// How long it has beside the load and one timeout, before it is killed: see [`GRACE`].
+    /// Time that it has beyond the load and one timeout, before it is killed: see [`GRACE`].
     pub grace: Nanos,
 }
 
@@ -69,7 +69,7 @@ pub struct ClientRun {
     pub wall: Nanos,
     /// Peak of its resident memory.
     pub max_rss: Bytes,
-    /// How it ended ("exit status 0"): with a report in hand, an exit status is no failure.
+    /// How it ended ("exit status 0"): if there is a report, an exit status is no failure.
     pub exit: String,
     counts_differently: &'static [&'static str],
 }
@@ -113,7 +113,7 @@ pub fn run(
     run_once(client, program, found, order, bench)
 }
 
-/// A tool without a duration gets as many requests as fit into it, by the rate of a short run.
+/// Gives a tool without a duration as many requests as fit into it, by the rate of a short run.
 fn run_counted(
     client: &'static Client,
     program: &Program,
@@ -168,7 +168,7 @@ fn run_once(
     };
     let exit = child::describe(ended.status);
     let tool = classic::named(program.reads).expect("every client's tool is in the registry");
-    // The last one, if a tool prints several.
+    // The last report counts, if a tool prints several.
     let report = (tool.read)(&text).ok().and_then(|mut reports| reports.pop());
     let Some(report) = report else {
         let tail = tail(&text);
@@ -191,7 +191,7 @@ fn run_once(
     })
 }
 
-/// The process of a tool. Dropped, it is ended.
+/// The process of a tool; it is ended on drop.
 struct Process {
     child: Child,
     reaped: bool,
@@ -200,7 +200,7 @@ struct Process {
 }
 
 impl Process {
-    /// Starts it in a folder of its own, which is its home too.
+    /// Starts it in a folder of its own, which is also its home.
     fn start(
         client: &'static str,
         found: &Found,
@@ -227,12 +227,12 @@ impl Process {
             stderr: err_in,
             cpus: bench.cpus.to_owned(),
             cgroups: Vec::new(),
-            // That of who asks: the load's.
+            // None: it runs in the network of the caller, the load's.
             network: None,
         };
         let child = child::spawn(spec).map_err(starting())?;
         server::hold(child.pid());
-        // Without a guardian the tool still ends with us in every way but SIGKILL.
+        // Without a guardian, only SIGKILL of this process leaves the tool running.
         let guardian = child::guard(&Ward { group: child.pid(), cgroup: None }).ok();
         let mut process = Self { child, reaped: false, outputs: Vec::new(), _guardian: guardian };
         for pipe in [out, err] {
@@ -248,8 +248,8 @@ impl Process {
         Ok(ended.filter(|_| in_time))
     }
 
-    /// Ends what is left of its group and then reaps it: until it is reaped, no other process can
-    /// get its number.
+    /// Ends what is left of its group, and reaps it only then: until it is reaped, no other process can get its
+    /// number.
     fn end(&mut self) -> io::Result<Option<Ended>> {
         if self.reaped {
             return Ok(None);
@@ -264,7 +264,7 @@ impl Process {
         killed.map(|()| ended)
     }
 
-    /// What it printed; its writers have ended by now.
+    /// What it printed; its writers have already ended.
     fn output(&mut self) -> String {
         let outputs: Vec<Vec<u8>> =
             self.outputs.drain(..).filter_map(|thread| thread.join().ok()).collect();
@@ -274,7 +274,7 @@ impl Process {
 
 impl Drop for Process {
     fn drop(&mut self) {
-        // What cannot be ended is left to the guardian; an error here has no receiver.
+        // The guardian ends what this cannot; an error here has no receiver.
         let _ = self.end();
     }
 }

@@ -1,4 +1,4 @@
-//! siege: by a configuration file of its own, since a user's would decide what is measured.
+//! siege: with its own configuration file, because a user's file would affect the measurement.
 
 use super::{Client, ClientKind, Order, Program, Said, found_silent};
 use crate::adapters::{Found, Search};
@@ -11,8 +11,7 @@ pub(super) static ITEM: Client = Client {
     kind: ClientKind::Program(Program { find, say, reads: "siege", counts_only: false }),
 };
 
-/// It prints its version with every report; asked for it alone, it writes a folder into the home of
-/// whoever asks.
+/// siege prints its version with every report. Asked for the version alone, it creates a folder in the user's home.
 fn find(search: &Search) -> Option<Found> {
     found_silent(search, "siege")
 }

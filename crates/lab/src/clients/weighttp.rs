@@ -1,4 +1,4 @@
-//! weighttp: by a number of requests, which is all that 0.4 can be told.
+//! weighttp: by a number of requests, the only limit that 0.4 accepts.
 
 use super::{Client, ClientKind, Order, Program, Said, found};
 

@@ -1,5 +1,5 @@
-//! Owns the ways in which a server cannot be started, asked or ended, in words with the way out.
-//! Start reading at [`ServerError`].
+//! Owns the reasons why a server cannot be started, asked or ended, in words with the way out. Start reading at
+//! [`ServerError`].
 
 use std::io;
 use std::path::PathBuf;
@@ -39,7 +39,7 @@ pub enum ServerError {
         /// The folder.
         path: PathBuf,
     },
-    /// The system would not start it.
+    /// The system refused to start it.
     #[error("{server} cannot be started: {}: {source}", program.display())]
     Spawn {
         /// Name of the adapter.
@@ -49,7 +49,7 @@ pub enum ServerError {
         /// Why not.
         source: io::Error,
     },
-    /// The name of a server elsewhere leads nowhere.
+    /// The host name of a server elsewhere cannot be resolved.
     #[error("{server}: cannot resolve {authority}: {source}; check the name")]
     NoSuchHost {
         /// Name of the adapter.
@@ -59,7 +59,7 @@ pub enum ServerError {
         /// Why not.
         source: io::Error,
     },
-    /// Its settings fix a port, and another program has it.
+    /// Its settings fix a port that another program holds.
     #[error(
         "{server} cannot be started: port {port} of 127.0.0.1 is taken; `ss -ltnp 'sport = :{port}'` \
          shows the owner. End it, or use another port"
@@ -80,7 +80,8 @@ pub enum ServerError {
         /// Last lines of its log.
         log_tail: String,
     },
-    /// The process that was started ended well, and others of it run on: it can be neither watched nor ended.
+    /// The process that was started ended without an error, but others of the server still run: they can be neither
+    /// watched nor ended.
     #[error(
         "{server} went to the background: the process that was started ended ({how}) before it answered, and \
          {left} of its processes ran on. Keep it in the foreground, as with nginx -g 'daemon off;', lighttpd \
@@ -91,10 +92,10 @@ pub enum ServerError {
         server: &'static str,
         /// Exit status of the process that was started.
         how: String,
-        /// Number of processes that ran on.
+        /// Number of processes that still run.
         left: usize,
     },
-    /// The caller gave it up.
+    /// The caller interrupted the start.
     #[error("{server}: interrupted while it was started")]
     Interrupted {
         /// Name of the adapter.
@@ -109,7 +110,7 @@ pub enum ServerError {
         server: &'static str,
         /// How long it had.
         waited: Nanos,
-        /// What came last.
+        /// The result of the last look.
         last: String,
         /// Last lines of its log.
         log_tail: String,
@@ -125,7 +126,7 @@ pub enum ServerError {
 }
 
 impl ServerError {
-    /// Last lines of the server's log, where it had one.
+    /// Last lines of the server's log, if it had one.
     pub fn log_tail(&self) -> &str {
         match self {
             Self::Died { log_tail, .. } | Self::NotReady { log_tail, .. } => log_tail,

@@ -1,5 +1,5 @@
-//! Owns the processes of a started server: spawned into a group, a cgroup and under a guardian, and ended to
-//! the last one. Start reading at [`Processes::spawn`] and [`Processes::end`].
+//! Owns the processes of a started server: spawned into a group and a cgroup, under a guardian, and ended to the last
+//! one. Start reading at [`Processes::spawn`] and [`Processes::end`].
 
 use std::collections::BTreeSet;
 use std::fs::File;
@@ -22,24 +22,24 @@ use crate::{left, prepare};
 
 /// Time between two looks at the end of a process.
 const LOOK: Duration = Duration::from_millis(1);
-/// Looks between two signals to end.
+/// Number of looks between two signals to end.
 const SIGNAL_EVERY_LOOKS: u32 = 25;
 /// How long an orderly end may take before SIGKILL.
 const ORDERLY_END_MAX: Nanos = Nanos::from_secs(5);
 /// How long the kernel may take to clear away killed processes.
 const KILLED_END_MAX: Nanos = Nanos::from_secs(10);
 
-/// The processes of a server. Dropped, they are ended.
+/// The processes of a server; they are ended on drop.
 #[derive(Debug)]
 pub(super) struct Processes {
     child: Child,
     tree: Tree,
     stop: Signal,
-    // Every process of it that was seen while it ends. One that left its group and ended is in no
-    // list of the tree any more, and is a zombie of ours all the same.
+    // Every process of it that was seen while it ends. A process that left its group and ended is no longer in any
+    // list of the tree, but is still a zombie of ours.
     seen: BTreeSet<u32>,
     ended: bool,
-    // Dismissed last, when there is nothing left to guard.
+    // Dismissed last, when nothing is left to guard.
     _guardian: Option<Guardian>,
 }
 
@@ -52,7 +52,7 @@ impl Processes {
         conditions: &Conditions,
     ) -> Result<Self, ServerError> {
         static ADOPT: Once = Once::new();
-        // Where it fails orphans go to init, which reaps them as well.
+        // If it fails, orphans go to init, which reaps them as well.
         ADOPT.call_once(|| drop(child::adopt_orphans()));
         let log = dir.join(OUTPUT);
         let output = File::create(&log).map_err(files(server, "writing", &log))?;
@@ -85,7 +85,7 @@ impl Processes {
         };
         let tree = Tree::new(child.pid(), cgroup);
         let cgroup = tree.cgroup().and_then(Cgroup::killable_dir).map(Path::to_owned);
-        // Without a guardian the server still ends with us in every way but SIGKILL.
+        // Without a guardian, only SIGKILL of this process leaves the server running.
         let guardian = child::guard(&Ward { group: child.pid(), cgroup }).ok();
         hold(child.pid());
         let processes = Self {
@@ -96,8 +96,8 @@ impl Processes {
             ended: false,
             _guardian: guardian,
         };
-        // For the next run, should we and the guardian be killed. A server that has ended by now has
-        // left nothing; that it has ended is found out where it is asked.
+        // For the next run, in case both we and the guardian are killed. A server that has ended by now has left
+        // nothing; the readiness check will report that it ended.
         match left::note(dir, processes.pid(), processes.tree.cgroup().map(Cgroup::dir)) {
             Err(source) if source.kind() != io::ErrorKind::NotFound => {
                 Err(files(server, "writing in", dir)(source))
@@ -114,23 +114,23 @@ impl Processes {
         &self.tree
     }
 
-    /// How the first process ended, if it did by itself.
+    /// How the first process ended, if it ended by itself.
     pub(super) fn exit_status(&mut self) -> Option<ExitStatus> {
         self.child.try_wait().ok()?
     }
 
-    /// Ends all processes; true when force was needed.
+    /// Ends all processes; true if force was needed.
     pub(super) fn end(&mut self) -> bool {
         if self.ended {
             return false;
         }
         self.ended = true;
-        // A loop that looks at a flag before it sleeps misses a signal that comes in between, and
-        // sleeps for a second (lighttpd): so the signal is repeated, which asks for nothing more.
+        // A loop that checks a flag before it sleeps (lighttpd) misses a signal that arrives in between, and then
+        // sleeps for a second. So the signal is repeated, which has no further effect.
         let mut looks = 0_u32;
         let orderly = until(ORDERLY_END_MAX, || {
             if looks.is_multiple_of(SIGNAL_EVERY_LOOKS) {
-                // A failure to signal shows as a process that stays.
+                // If the signal fails, the process is seen to stay.
                 let _ = child::send(self.child.pid(), self.stop);
             }
             looks += 1;
@@ -147,9 +147,8 @@ impl Processes {
         !orderly
     }
 
-    /// Whether the first process has been reaped and no other is left. Orphans are reaped meanwhile, too:
-    /// Apache waits for the program that a request had until its number is free, also when cgid, which
-    /// was its parent, has ended before it.
+    /// Whether the first process has been reaped and no other is left. Also reaps orphans: Apache waits for a
+    /// request's CGI program until the program's number is free, even if cgid, its parent, ended before it.
     fn is_gone(&mut self) -> bool {
         let reaped = !matches!(self.child.try_wait(), Ok(None));
         let left = self.left();
@@ -160,7 +159,7 @@ impl Processes {
         let group = self.child.pid();
         child::reap_group(group);
         self.seen.extend(self.tree.pids());
-        // Who is not a child of ours yet will be, once its parent has ended.
+        // A process that is not our child yet will be, once its parent has ended.
         self.seen.retain(|&pid| {
             child::reap(pid);
             Path::new(&format!("/proc/{pid}")).exists()
@@ -175,11 +174,11 @@ impl Drop for Processes {
     }
 }
 
-/// Servers, and tools that load them, that run now, by the number of their first process.
+/// Servers that run now, and the tools that load them, by the number of their first process.
 static LIVE: Mutex<BTreeSet<u32>> = Mutex::new(BTreeSet::new());
 
 fn live() -> MutexGuard<'static, BTreeSet<u32>> {
-    // A panic elsewhere leaves the set whole: it is only inserted into and removed from.
+    // A panic elsewhere leaves the set valid: entries are only inserted and removed.
     LIVE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -198,7 +197,7 @@ pub fn running() -> Vec<u32> {
     live().iter().copied().collect()
 }
 
-/// Looks once a millisecond until `done`, or for `longest`; true when it was.
+/// Looks once a millisecond until `done` is true, for at most `longest`; returns whether it was.
 fn until(longest: Nanos, mut done: impl FnMut() -> bool) -> bool {
     let begun = clock::monotonic();
     while !done() {

@@ -1,10 +1,9 @@
 //! Owns the axes of a study: lists of values that make cells of a workload or contenders of settings. Start
 //! reading at [`Axis`].
 //!
-//! Axes are crossed; keys in one axis (`with`) are paired, value by value. A key
-//! of the workload makes cells, in which contenders are compared; a setting of servers makes
-//! contenders, which are compared with each other. `as = "contenders"` compares along a key of the
-//! workload too ("do the tools agree?").
+//! Axes are crossed; the keys of one axis (`with`) are paired, value by value. A workload key makes cells, in which
+//! contenders are compared. A server setting makes contenders, which are compared with each other. `as =
+//! "contenders"` also compares along a workload key ("do the tools agree?").
 
 use record::{Cell, Change, Contender, SettingValue, Workload};
 use toml::Spanned;
@@ -15,7 +14,7 @@ use crate::adapters::Adapter;
 use crate::nearest::{nearest, suggestion};
 
 pub(super) const AXIS: [&str; 7] = ["over", "values", "with", "labels", "of", "as", "short"];
-/// Maximum of points of an axis, and of cells of a study.
+/// Most points of an axis, and most cells of a study.
 const POINTS_MAX: usize = 1_000;
 
 /// What the points of an axis are.
@@ -31,8 +30,7 @@ pub(super) struct Axis {
     /// The first key, which names the axis.
     pub(super) over: Spanned<String>,
     pub(super) makes: Makes,
-    /// Contenders that it applies to; `None`: all whose server knows its settings, and that do not
-    /// set them.
+    /// Contenders that it applies to; `None`: all whose server has its settings and that do not set them.
     of: Option<Vec<Spanned<String>>>,
     pub(super) points: Vec<Point>,
 }
@@ -42,7 +40,7 @@ pub(super) struct Axis {
 pub(super) struct Point {
     /// Its name: "connections=10".
     pub(super) label: String,
-    /// The value alone, as it was typed.
+    /// The value alone, as typed.
     typed: String,
     pub(super) change: Change,
     pub(super) settings: Vec<(Spanned<String>, SettingValue)>,
@@ -175,7 +173,7 @@ fn makes(
     }
 }
 
-/// The points of the form.
+/// The points that the form keeps.
 fn kept(
     points: Vec<Point>,
     section: &Section<'_>,
@@ -199,7 +197,7 @@ fn kept(
 }
 
 impl Point {
-    /// Whether this is its value or its label.
+    /// Whether `text` is its value or its label.
     fn is(&self, text: &str) -> bool {
         self.typed == text || self.label == text
     }
@@ -216,7 +214,7 @@ impl Axis {
         }
     }
 
-    /// `settings`: those that servers of the study have.
+    /// `settings`: all settings of the study's servers.
     pub(super) fn applies_to_nobody(
         &self,
         settings: &[&str],
@@ -239,7 +237,7 @@ impl Axis {
     }
 }
 
-/// Every cell: the product of the axes that make cells, the first the slowest.
+/// Every cell: the product of the axes that make cells; the first axis varies slowest.
 pub(super) fn cells(
     base: &Workload,
     axes: &[Axis],
@@ -266,8 +264,8 @@ fn joined(name: &str, label: &str) -> String {
     if name.is_empty() { label.to_owned() } else { format!("{name}, {label}") }
 }
 
-/// The cells that a contender's `only` leaves it: those that fit its table, or one of its tables; empty:
-/// all. `None`: the short form has none of them.
+/// The cells that a contender's `only` allows: those that match its table, or one of its tables; empty means all.
+/// `None`: the short form has none of these cells.
 pub(super) fn only(
     section: &Section<'_>,
     axes: &[Axis],
@@ -296,7 +294,7 @@ pub(super) fn only(
     Ok(Some(cells))
 }
 
-/// The cells that fit one table of `only`: on each axis that it names one of its values.
+/// The cells that match one table of `only`: one of its values on each axis that it names.
 fn fitting(
     typed: &[Item<'_>],
     making: &[&Axis],
@@ -316,7 +314,7 @@ fn fitting(
         let text = |item: &Located<'_>| source.text[item.span()].trim_matches('"').to_owned();
         wanted[axis] = Some(items.iter().map(text).collect());
     }
-    // Cells in the order of `cells`: the first axis is the slowest.
+    // In the order of `cells`: the first axis varies slowest.
     let mut kept = vec![(0, true)];
     for (axis, wanted) in making.iter().zip(&wanted) {
         let at = |&(index, is_in): &(usize, bool)| {

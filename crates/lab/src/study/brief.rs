@@ -1,6 +1,6 @@
-//! Owns the way from words of a command line to the text of a study, so that what was typed can be run
-//! again as a file: who is compared, at what work, for how long. Must not know how argv is read, nor how a
-//! study is parsed: the text goes through the same parser as any file. Start reading at [`Brief`].
+//! Owns how words of a command line become the text of a study, so that what was typed can be run again as a file:
+//! who is compared, at what work, for how long. Must not know how argv is read, nor how a study is parsed: the text
+//! goes through the same parser as any file. Start reading at [`Brief`].
 
 mod contender;
 mod draft;
@@ -16,31 +16,30 @@ use crate::nearest::suggestion;
 use contender::NamedContender;
 use draft::{Draft, quoted};
 
-/// Connections where none are asked for: as many as `joust load` has.
+/// Connections if none are requested: as many as `joust load` has.
 const CONNECTIONS: u64 = 10;
-/// The same where every request needs a connection of its own: more would overflow the listen queue of a
-/// small server, as Python's http.server, which holds five.
+/// The same if every request needs a connection of its own. More would overflow the listen queue of a small server,
+/// such as Python's http.server, which holds five.
 const CONNECTIONS_UNKEPT: u64 = 4;
-/// Page where none is asked for: that of the shipped studies.
+/// Page size if none is requested: that of the shipped studies.
 const PAGE: Bytes = Bytes(3361);
-/// Budget of up to three contenders, and what each further one adds: some ten blocks.
+/// Budget of up to three contenders, and the addition for each further one: some ten blocks.
 const BUDGET: Nanos = Nanos::from_secs(45);
 const BUDGET_FURTHER: Nanos = Nanos::from_secs(15);
-/// Least budget that says anything of two contenders.
+/// Smallest budget that says anything about two contenders.
 const BUDGET_MIN: Nanos = Nanos::from_secs(1);
-/// The short form has this part of the budget.
+/// The short form gets this fraction of the budget.
 const SHORT_PART: u64 = 3;
-/// Visits of a contender that the budget should hold, their starts counted as the load of one more each.
+/// Visits of a contender that the budget should hold; each start counts as one more load.
 const VISITS: u64 = 24;
 /// Bounds of a visit's measurement. A longer budget gives more visits, not longer ones: they are what the
 /// statistics are made of.
 const MEASURE_MIN: Nanos = Nanos::from_millis(100);
 const MEASURE_MAX: Nanos = Nanos::from_millis(500);
-/// Requests that a visit of an open loop should hold, so that it has a 99th percentile, and how long it may
-/// take for that.
+/// Requests that an open-loop visit should hold, so that it has a 99th percentile, and how long it may take for that.
 const REQUESTS: f64 = 1000.0;
 const MEASURE_OPEN_MAX: Nanos = Nanos::from_secs(2);
-/// Longest name of a folder that lists its contenders; past it their number stands there.
+/// Longest name of a folder that lists its contenders; beyond it, their number is used.
 const NAME_MAX: usize = 60;
 /// The path that every server has.
 const ROOT: &str = "/";
@@ -69,14 +68,14 @@ pub enum Who {
     Listed(Vec<String>),
     /// Two versions of one program: is the candidate worse?
     Pair {
-        /// What there is.
+        /// The current version.
         base: String,
-        /// What may take its place.
+        /// Its possible replacement.
         candidate: String,
     },
 }
 
-/// What else was typed; `None` leaves the choice to the brief.
+/// Other options; `None` leaves the choice to the brief.
 #[derive(Debug, Default, Clone, PartialEq)]
 pub struct Wishes {
     /// Connections (-c).
@@ -109,7 +108,7 @@ pub struct Brief {
     contenders: Vec<NamedContender>,
     is_pair: bool,
     wishes: Wishes,
-    /// Contenders that close every connection, as far as was seen.
+    /// Contenders that were seen to close every connection.
     closing: Vec<String>,
 }
 
@@ -141,7 +140,7 @@ impl Brief {
         }
         let brief = Self { contenders, is_pair, wishes, closing: Vec::new() };
         brief.check()?;
-        // What is set by key is read with the rest.
+        // Keys of --set are checked together with the rest.
         brief.draft()?;
         Ok(brief)
     }
@@ -151,23 +150,24 @@ impl Brief {
         self.contenders.iter().map(|one| one.name.as_str()).collect()
     }
 
-    /// Those that keep a run on loopback, since they cannot be put in a network of their own.
+    /// Contenders that keep a run on loopback, because they cannot run in a network of their own.
     pub fn bound_to_loopback(&self) -> Vec<&str> {
         let bound = self.contenders.iter().filter(|one| !one.adapter.is_movable());
         bound.map(|one| one.name.as_str()).collect()
     }
 
-    /// Notes the contenders that close every connection: then no connection is kept, so that all do the same work.
+    /// Notes the contenders that close every connection. Then no contender keeps a connection, so that all do the
+    /// same work.
     pub fn close_as(&mut self, closing: Vec<String>) {
         self.closing = closing;
     }
 
-    /// Those who were seen to close every connection, where that decides.
+    /// Contenders that were seen to close every connection, if that decides.
     pub fn closing(&self) -> &[String] {
         if self.wishes.no_keep_alive { &[] } else { &self.closing }
     }
 
-    /// Whether a request follows another on its connection.
+    /// Whether a connection serves more than one request.
     pub fn keeps_alive(&self) -> bool {
         !self.wishes.no_keep_alive && self.closing.is_empty()
     }
@@ -175,7 +175,7 @@ impl Brief {
     /// The text of the study.
     ///
     /// # Panics
-    /// Never: [`Brief::new`] has made it once.
+    /// Never: [`Brief::new`] has already made it once.
     pub fn text(&self) -> String {
         self.draft().expect("the brief was checked when it was made").text(&self.head())
     }
@@ -236,8 +236,7 @@ impl Brief {
         Nanos(BUDGET.0 + further * BUDGET_FURTHER.0)
     }
 
-    /// How long a visit measures: so that the budget holds enough visits, and with a rate the visit enough
-    /// requests.
+    /// How long a visit measures: the budget must hold enough visits and, with a rate, the visit enough requests.
     fn measure(&self, budget: Nanos) -> Nanos {
         const STEP: u64 = 10_000_000;
         let part = budget.0 / (self.contenders.len() as u64 * VISITS);
@@ -293,7 +292,7 @@ impl Brief {
         }
     }
 
-    /// What to say where visits of its plan hold too few requests for their 99th percentile.
+    /// What to tell the user if visits of its plan hold too few requests for their 99th percentile.
     pub fn note_on_p99(&self, plan: &Plan) -> Option<String> {
         let (rate, measure) = (plan.cells[0].workload.rate?, plan.visit.measure);
         let about = format!(
@@ -324,8 +323,8 @@ impl Brief {
         self.wishes.set.iter().rev().find_map(set).unwrap_or_else(|| self.measure(budget))
     }
 
-    /// What is asked for, where it is not the page by its name: a server that does not serve the page that
-    /// joust makes has something at its root.
+    /// The target, if it is not the page by its name: a server that does not serve joust's page has something at its
+    /// root.
     fn target(&self) -> Option<&str> {
         let root = || (!self.contenders.iter().all(|one| one.takes_page)).then_some(ROOT);
         self.wishes.target.as_deref().or_else(root)
@@ -409,7 +408,7 @@ fn has_quantile(q: f64, rate: PerSecond, measure: Nanos) -> bool {
     rate.0 * measure.as_secs_f64() >= stats::samples_needed(q) as f64
 }
 
-/// Metrics that need no study file, those of them that `is_wanted` takes.
+/// Names of the metrics that need no study file and that `is_wanted` accepts.
 fn default_metrics(is_wanted: impl Fn(Metric) -> bool) -> Vec<&'static str> {
     let usual = Metric::all().filter(|metric| !metric.info().needs_search);
     usual.filter(|&metric| is_wanted(metric)).map(|metric| metric.info().name).collect()

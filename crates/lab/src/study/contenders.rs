@@ -11,12 +11,12 @@ use crate::adapters::{self, Adapter};
 
 pub(super) const CONTENDER: [&str; 5] = ["name", "server", "settings", "work", "only"];
 
-/// A contender and the places in the file of what it says.
+/// A contender, and the places of its keys in the file.
 struct LocatedContender<'a> {
     section: &'a Section<'a>,
     adapter: &'static Adapter,
     contender: Contender,
-    /// Places of its settings, those that an axis brought included.
+    /// Places of its settings, including those from an axis.
     places: Vec<Spanned<String>>,
 }
 
@@ -98,7 +98,7 @@ fn read<'a>(
     Ok(Some(LocatedContender { section, adapter, contender, places }))
 }
 
-/// One contender a point of the axis.
+/// One contender for each point of the axis.
 fn along<'a>(one: &LocatedContender<'a>, axis: &Axis) -> Vec<LocatedContender<'a>> {
     let at = |point: &super::axes::Point| {
         let mut contender = one.contender.clone();
@@ -126,7 +126,7 @@ fn check(one: &LocatedContender<'_>, source: StudySource<'_>) -> Result<(), Stud
     })
 }
 
-/// The setting without which the others would do; `None` where no single one is at fault.
+/// The setting without which the others are valid; `None` if no single one is at fault.
 fn culprit(adapter: &Adapter, settings: &Settings) -> Option<String> {
     let without = |name: &str| {
         let mut rest = settings.clone();

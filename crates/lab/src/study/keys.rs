@@ -77,7 +77,7 @@ impl StudySource<'_> {
         filled.ok_or_else(|| self.wrong(key, value, "a list that is not empty, such as [1, 2]"))
     }
 
-    /// An error that says what was typed and what would be right.
+    /// An error that says what was typed and what is expected.
     pub(super) fn wrong(self, key: &str, value: Located<'_>, wanted: &str) -> StudyError {
         let typed = &self.text[value.span()];
         self.error(value.span(), format!("`{key}` is {typed}, but it must be {wanted}"))
@@ -109,8 +109,8 @@ impl<'a> Section<'a> {
     /// Opens a table.
     ///
     /// # Errors
-    /// A key that is not in `known`: reported before anything that is missing, because a mistyped
-    /// key is why something is missing.
+    /// A key that is not in `known`. It is reported before any missing key, because a mistyped key is why one is
+    /// missing.
     pub(super) fn open(
         source: StudySource<'a>,
         title: &'a str,
@@ -260,7 +260,7 @@ fn items_of<'a>(table: &'a DeTable<'a>) -> Vec<(Spanned<String>, Located<'a>)> {
     items
 }
 
-/// A whole number of TOML, where it fits.
+/// A whole number of TOML, if it fits.
 pub(super) fn integer(value: &DeValue<'_>) -> Option<i64> {
     let number = value.as_integer()?;
     i64::from_str_radix(number.as_str(), number.radix()).ok()

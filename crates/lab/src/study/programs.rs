@@ -1,5 +1,5 @@
-//! Owns what a study must agree on where a program of the site is asked for: that every contender runs
-//! programs, and that visits are long beside its sleep. Start reading at [`check`].
+//! Owns what a study that requests a program of the site must fulfil: every contender runs programs, and visits are
+//! long compared to the program's sleep. Start reading at [`check`].
 
 use record::{Contender, Plan};
 use units::Nanos;
@@ -8,7 +8,7 @@ use super::keys::Section;
 use super::{Form, StudyError};
 use crate::adapters;
 
-/// Fewest sleeps of a measurement: with fewer there is nothing to see a spread in.
+/// Fewest sleeps in a measurement: fewer show no spread.
 const SLEEPS_MIN: u64 = 4;
 
 /// Gives the program another sleep in the short form.
@@ -33,7 +33,7 @@ pub(super) fn shorten(
     Ok(())
 }
 
-/// What does not go together with a program that sleeps, and the way out.
+/// What conflicts with a program that sleeps, and the way out.
 pub(super) fn check(plan: &Plan) -> Result<(), (String, String)> {
     for cell in 0..plan.cells.len() {
         for index in plan.in_cell(cell) {
@@ -57,12 +57,12 @@ pub(super) fn check(plan: &Plan) -> Result<(), (String, String)> {
     Ok(())
 }
 
-/// Refuses a contender that would send the program's text, or nothing.
+/// Refuses a contender that would send the program's source, or nothing.
 fn runs_programs(contender: &Contender) -> Result<(), (String, String)> {
     /// Setting that lets a server run the programs in /cgi-bin/ of the site.
     const SWITCH: &str = "cgi";
-    // What a command does with its site, and what a server elsewhere has, only they know: their answers
-    // are looked at before the first visit.
+    // Only a command or a server elsewhere knows how it treats its site; their answers are checked before the first
+    // visit.
     const THEIR_OWN: [&str; 2] = ["command", "url"];
     let Ok(adapter) = adapters::named(&contender.server) else { return Ok(()) };
     if THEIR_OWN.contains(&adapter.name) {

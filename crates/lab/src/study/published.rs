@@ -12,7 +12,7 @@ pub(super) const PUBLISHED: [&str; 7] =
 const ROW: &str = "a row of [\"contender\", \"cell\", value], with \"of what\" behind it where several \
                    figures stand for one contender; the cell of a study that has one is \"\"";
 
-/// What `[published]` holds. In the short form figures of what it leaves out are left out.
+/// The contents of `[published]`. The short form drops figures of whatever it leaves out.
 pub(super) fn published(
     top: &Section<'_>,
     (contenders, cells): (&[Contender], &[Cell]),
@@ -83,7 +83,7 @@ fn of_metric(
     Ok(figures)
 }
 
-/// The contender over which the figures are ratios.
+/// The contender that is the denominator of figures given as ratios.
 fn over(
     section: &Section<'_>,
     contenders: &[Contender],
@@ -104,7 +104,7 @@ struct Row {
     of: String,
 }
 
-/// `None`: it is no row.
+/// `None` if it is not a row.
 fn figure(
     metric: Metric,
     row: Located<'_>,

@@ -1,5 +1,5 @@
-//! Owns the JSON Schema of a study file, for editors that check and complete TOML by one. Must not be the
-//! judge of a study: that is the reader, which says more. A test holds that both know the same keys.
+//! Owns the JSON Schema of a study file, for editors that check and complete TOML with it. It does not decide whether
+//! a study is valid: the reader does, and says more. A test checks that both know the same keys.
 //! Start reading at [`schema`].
 
 use serde_json::{Value, json};

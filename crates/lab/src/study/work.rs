@@ -9,14 +9,14 @@ use super::keys::{Located, Section, StudySource};
 
 /// Most connections of a study: what one client address may hold to one port.
 pub(super) const CONNECTIONS_MAX: u64 = 60_000;
-/// Longest page: a visit would see the beginning of one.
+/// Longest page: a visit would see only the beginning of a longer one.
 pub(super) const PAGE_MAX: Bytes = Bytes(4_000_000_000);
 /// Most threads of a generator.
 const THREADS_MAX: u64 = 1024;
 
 /// Shortest sleep of a program: the shell that sleeps takes a millisecond itself.
 const SLEEP_MIN: Nanos = Nanos::from_millis(1);
-/// Longest: an hour of visits would see little of it.
+/// Longest sleep: an hour of visits would see few of them.
 const SLEEP_MAX: Nanos = Nanos::from_secs(60);
 
 /// The keys of a workload.
@@ -127,7 +127,7 @@ pub(super) fn sleep(value: Located<'_>, source: StudySource<'_>) -> Result<Nanos
     Err(source.error(value.span(), message))
 }
 
-/// The change that a table of keys of a workload makes.
+/// The change that a table of workload keys makes.
 pub(super) fn change(section: &Section<'_>, source: StudySource<'_>) -> Result<Change, StudyError> {
     let mut change = Change::default();
     for (key, value) in section.items() {
@@ -144,8 +144,8 @@ pub(super) fn change(section: &Section<'_>, source: StudySource<'_>) -> Result<C
     Ok(change)
 }
 
-/// The workload of `[workload]`: what it leaves out is as in [`Workload::default`], but for the page
-/// and the connections, which no reader should have to guess.
+/// The workload of `[workload]`. Missing keys are as in [`Workload::default`], except the page and the connections,
+/// which no reader should have to guess.
 pub(super) fn workload(
     top: &Section<'_>,
     axes: &[&str],

@@ -1,12 +1,12 @@
-//! How a connection ends before its time, and what becomes of the requests on it. Owns which outcome it is,
-//! and which requests are sent once more. Start reading at [`Conn::closed`].
+//! How a connection ends early, and what happens to its requests. Owns which outcome it is, and which requests are
+//! sent once more. Start reading at [`Conn::closed`].
 //!
 //! # Retries
 //!
-//! A server may close a kept connection at any time, and a request can be under way then: neither side did
-//! wrong, and any browser sends it once more. So does this, where the plan has it ([`Conn::lost`]): no
-//! byte of the reply came, the connection had served before, the method is idempotent, and it is the
-//! first time (RFC 9112, 9.3.1). Cost: a byte for each request, and a look at it where a connection ends.
+//! A server may close a kept connection at any time, also while a request is under way. Neither side is at fault, and
+//! any browser sends the request once more. So does joust if the plan allows it ([`Conn::lost`]) and four conditions
+//! hold: no byte of the reply came, the connection had served before, the method is idempotent, and it is the first
+//! retry (RFC 9112, 9.3.1). Cost: a byte for each request, and a look at it when a connection ends.
 
 use record::{Carrier, Outcome, Sample};
 use sys::driver::Failure;
@@ -16,7 +16,7 @@ use wire::Eof;
 use super::{Conn, ConnContext, ConnState, NextStep, PendingRequest, Reply};
 use crate::proxy;
 
-/// How a server ended a connection in the midst.
+/// How a server ended a connection early.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum BrokenOff {
     /// RST, or another error.
@@ -29,13 +29,13 @@ enum BrokenOff {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Again {
     No,
-    /// Those of a kind that may, if no byte of their replies came.
+    /// Requests of a kind that may be repeated, if no byte of their replies came.
     IfAllowed,
 }
 
 impl Conn {
-    /// The peer closed its side. Where TLS did not say so before TCP did, a body that only the end of
-    /// the connection ends may have been cut off, and counts as such (RFC 9112, 9.8).
+    /// The peer closed its side. If TLS did not announce this before TCP did, a body that only the connection's end
+    /// delimits may have been cut off, and counts as cut off (RFC 9112, 9.8).
     pub(crate) fn closed(
         &mut self,
         at: Nanos,
@@ -68,7 +68,7 @@ impl Conn {
             }
             Ok(_) | Err(_) => {
                 if !self.reply.has_begun {
-                    // It crossed with a request: to the server the connection was idle.
+                    // The close crossed with a request: to the server, the connection was idle.
                     self.server_ends(false, common);
                 }
                 self.lost(self.cut(BrokenOff::Closed), at, ended)
@@ -126,16 +126,16 @@ impl Conn {
         self.fail(outcome, at, ended)
     }
 
-    /// The server ended the connection while requests were in flight: those that may go out once more, on the
-    /// next one, if this one had served.
+    /// The server ended the connection while requests were in flight. Those that may be repeated go out on the next
+    /// connection, if this one had served.
     fn lost(&mut self, outcome: Outcome, at: Nanos, ended: &mut Vec<Sample>) -> NextStep {
-        // Part of a reply is a sign of a server that serves, too.
+        // Part of a reply also shows that the server serves.
         let has_served = self.has_served || self.reply.has_begun;
         self.end_all(outcome, if has_served { Again::IfAllowed } else { Again::No }, at, ended)
     }
 
-    /// The requests that are in flight fail: the oldest with `outcome`, those behind it likewise, except
-    /// what befell its reply alone. On a connection that is up, those that were not sent stay.
+    /// The requests in flight fail: the oldest with `outcome`, the later ones with the same outcome, unless it
+    /// concerns only the oldest reply. If the connection is up, requests that were not sent stay.
     pub(crate) fn fail(
         &mut self,
         outcome: Outcome,
@@ -198,7 +198,7 @@ impl Conn {
     }
 }
 
-/// What befell the requests behind one that ended so: their replies had not begun.
+/// The outcome of the requests after one that ended with `outcome`: their replies had not begun.
 fn behind(outcome: Outcome) -> Outcome {
     match outcome {
         Outcome::Protocol | Outcome::ResetAfterFirstByte => Outcome::ResetBeforeFirstByte,

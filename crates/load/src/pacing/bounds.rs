@@ -18,7 +18,7 @@ pub const INSTANTS_MAX: usize = 10_000_000;
 /// Why a law is refused.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum PacingError {
-    /// It was typed with other parts than it has.
+    /// It was typed with the wrong parts.
     #[error("`{typed}` is not {wanted}")]
     Form {
         /// What was typed.
@@ -53,7 +53,7 @@ pub enum PacingError {
     /// More stages than the bound.
     #[error("--stages must have at most {STAGES_MAX} stages, got {0}")]
     TooManyStages(usize),
-    /// A replay of nothing, of too much, or out of order.
+    /// A replay that is empty, too long, or out of order.
     #[error("a replay must have 1 to {INSTANTS_MAX} instants in rising order, within {LENGTH_MAX}")]
     Instants,
 }
@@ -92,18 +92,18 @@ fn check_stages(stages: &[Stage]) -> Result<(), PacingError> {
     }
     check_rates(stages.iter().map(|stage| stage.rate))?;
     stages.iter().try_for_each(|stage| check_length(stage.length, PacingError::NoStage))?;
-    // Each is bounded, and so is their number: the sum fits.
+    // Each stage and their number are bounded, so the sum fits.
     let total = stages.iter().fold(Nanos::ZERO, |sum, stage| sum + stage.length);
     check_length(total, PacingError::NoStage)
 }
 
-/// Each zero or within the bounds, and one above zero.
+/// Each rate is zero or within the bounds, and at least one is above zero.
 fn check_rates(rates: impl IntoIterator<Item = PerSecond>) -> Result<(), PacingError> {
     // A rate of 1e-320 is above zero, but has no period.
     let rate_min = PerSecond(1.0 / LENGTH_MAX.as_secs_f64());
     let mut any = false;
     for rate in rates {
-        // Not a number is below any.
+        // NaN is below any rate.
         match rate {
             PerSecond(0.0) => continue,
             _ if rate > RATE_MAX => return Err(PacingError::TooFast(rate)),

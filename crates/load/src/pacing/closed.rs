@@ -1,9 +1,9 @@
 //! The closed loop: a connection asks again when its reply is complete, at once or after a pause. Owns the
 //! lengths of pauses. Start reading at [`Pauses`].
 //!
-//! The rate is the server's: while it stalls, no request is sent. A pause is a user's time to think: with n
-//! connections, pauses of mean Z and responses of mean R the rate is n / (R + Z), which is Little's
-//! law for the interactive system.
+//! The server sets the rate: while it stalls, no request is sent. A pause is a user's think time. With n connections,
+//! pauses of mean Z and responses of mean R the rate is n / (R + Z), which is Little's law for the interactive
+//! system.
 
 use rand_pcg::Pcg64Mcg;
 use record::Spread;
@@ -11,8 +11,8 @@ use units::Nanos;
 
 use super::exponential;
 
-/// The pause of a connection between a reply and its next request. One for all connections of a
-/// thread: their pauses are independent of one another either way.
+/// The pause of a connection between a reply and its next request. All connections of a thread share one sequence;
+/// their pauses are still independent of one another.
 pub(crate) struct Pauses {
     lengths: Lengths,
 }

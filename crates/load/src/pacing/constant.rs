@@ -1,8 +1,8 @@
 //! A constant rate: request g is due at g / rate. Start reading at [`Constant`].
 //!
-//! Computed from the number of the request each time: a period added up is wrong by its rounding
-//! times the number of requests, 0.3 s after a day at 3000/s if periods are whole nanoseconds.
-//! Exact to the nanosecond for 13 days where an instant is a whole number of them.
+//! Each instant is computed from the number of its request. Adding up a period would multiply its rounding error by
+//! the number of requests: 0.3 s after a day at 3000/s if periods are whole nanoseconds. Exact to the nanosecond for
+//! 13 days if an instant is a whole number of them.
 
 use units::{Nanos, PerSecond};
 

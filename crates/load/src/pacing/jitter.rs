@@ -1,8 +1,7 @@
 //! Uniform jitter: one request in each period of 1/rate, somewhere in it. Start reading at [`Jitter`].
 //!
-//! Between the constant rate, which can beat with a timer of the server, and Poisson, which asks also
-//! how the server bears bursts: counts are as even as at the constant rate, and no two distances are
-//! alike.
+//! It lies between the constant rate, which can beat with a timer of the server, and Poisson, which also tests how
+//! the server handles bursts: counts are as even as at the constant rate, and no two distances are alike.
 
 use rand::RngExt as _;
 use rand_pcg::Pcg64Mcg;

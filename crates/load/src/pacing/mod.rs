@@ -2,16 +2,15 @@
 //! Start reading at [`pace`]. To add a law of one rate: its file here with an arm in [`pace`], and its
 //! variant and entry in `record/src/pacing.rs`.
 //!
-//! A law is one sequence of instants for the whole load. Every thread of every agent draws all of it
-//! from the same seed and keeps its own turns, so that the instants depend neither on how many
-//! threads there are nor on what one of them does, and nothing is shared. The price is that a thread
-//! draws the instants of others too; in ns each (AMD EPYC, optimised): constant, stages, jitter, ramp
-//! 4 to 5, Poisson 23. At 1 million requests a second over all threads that is at most 2.3 % of
-//! each; a single thread draws only its own. Nothing is allocated after
-//! [`pace`]; the exception to drawing is a replay, of which a thread copies only its own instants.
+//! A law is one sequence of instants for the whole load. Every thread of every agent draws all of it from the same
+//! seed and keeps its own turns. So the instants depend neither on the number of threads nor on what one of them
+//! does, and nothing is shared. The price is that a thread also draws the instants of others; in ns each (AMD EPYC,
+//! optimised): constant, stages, jitter, ramp 4 to 5, Poisson 23. At 1 million requests a second over all threads
+//! that is at most 2.3 % of each; a single thread draws only its own. Nothing is allocated after [`pace`]. A replay
+//! draws nothing: a thread copies only its own instants.
 //!
-//! Instants are computed in f64 and rounded to a nanosecond. With numbers of 53 bits an instant t is
-//! wrong by less than t / 2^51 before it is rounded: 0.04 ns after a day, half a nanosecond after 13.
+//! Instants are computed in f64 and rounded to a nanosecond. With numbers of 53 bits the error of an instant t before
+//! rounding is less than t / 2^51: 0.04 ns after a day, half a nanosecond after 13.
 
 mod bounds;
 mod closed;
@@ -36,7 +35,7 @@ pub use typed::{parse_ramp, parse_rate, parse_stages, parse_think};
 
 /// How a load is paced, as one thread of the generator follows it.
 pub(crate) enum Pace {
-    /// A connection asks again when its reply is complete and it has rested.
+    /// A connection sends its next request when its reply is complete and its pause is over.
     Closed(Pauses),
     /// Requests are due at instants that no reply changes.
     Open(Arrivals),
@@ -44,19 +43,19 @@ pub(crate) enum Pace {
 
 /// A law of arrivals: when the requests of the whole load are due.
 pub(crate) trait Law: Send {
-    /// The next instant, not before the last one; `None`: there is no more, ever.
+    /// The next instant, not before the last one; `None`: there will never be another.
     fn next(&mut self) -> Option<Nanos>;
 
-    /// Time in which its first `n` instants lie: until the integral of its rate reaches that. `None`:
-    /// it has no rate, or chance makes its instants more or fewer.
+    /// Time that contains its first `n` instants: until the integral of its rate reaches `n`. `None`: it has no rate,
+    /// or its number of instants is random.
     fn span(&self, _n: u64) -> Option<Nanos> {
         None
     }
 }
 
-/// Which of a law's instants are this thread's: number g of all where g mod `of` is one of
-/// `first..first + n`. Numbers are those of connections in the whole load, over all agents and
-/// threads: the shares of connections differ by at most one request.
+/// Which of a law's instants belong to this thread: number g of all, if g mod `of` is one of `first..first + n`. The
+/// numbers are those of connections in the whole load, over all agents and threads: the shares of connections differ
+/// by at most one request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct ArrivalShare {
     /// First number of this thread.
@@ -79,7 +78,7 @@ pub(crate) struct Arrivals {
 /// How the thread whose turn this is follows a law.
 ///
 /// # Panics
-/// If the law is one that [`check`] refuses, or the turn no part of a whole.
+/// If [`check`] refuses the law, or the share is not part of the whole.
 pub(crate) fn pace(pacing: &Pacing, seed: u64, turn: ArrivalShare) -> Pace {
     assert_eq!(check(pacing), Ok(()), "a plan's law is within its bounds");
     let law: Box<dyn Law> = match pacing {
@@ -121,13 +120,13 @@ impl Arrivals {
         arrivals
     }
 
-    /// When the next request is due; `None`: there is no more, ever. Asking changes nothing.
+    /// When the next request is due; `None`: there will never be another. Does not advance.
     #[inline]
     pub(crate) fn peek(&self) -> Option<Nanos> {
         self.next
     }
 
-    /// As [`Arrivals::peek`], and the one after is next.
+    /// As [`Arrivals::peek`], and advances to the next instant.
     #[inline]
     pub(crate) fn take(&mut self) -> Option<Nanos> {
         let taken = self.next?;
@@ -135,8 +134,8 @@ impl Arrivals {
         Some(taken)
     }
 
-    /// Time that the law has for all instants before this thread's next, which has `n` of its own
-    /// before it; `None` where the law cannot say.
+    /// Time that the law has for all instants before this thread's next one, if `n` of its own lie before that;
+    /// `None` if the law cannot say.
     pub(crate) fn span(&self, n: u64) -> Option<Nanos> {
         self.law.span(self.turn.index_of(n))
     }
@@ -177,15 +176,15 @@ fn exponential(random: &mut Pcg64Mcg) -> f64 {
     -(1.0 - random.random::<f64>()).ln()
 }
 
-/// Nanoseconds from 0 up, rounded; `None` past the last instant that there is.
+/// Nanoseconds from 0 up, rounded; `None` beyond the largest representable instant.
 #[inline]
 fn instant(nanos: f64) -> Option<Nanos> {
     // Not `round`: it is a call of the mathematics library on x86-64 without SSE 4.1.
     (nanos < u64::MAX as f64).then_some(Nanos((nanos + 0.5) as u64))
 }
 
-/// Time until `n` requests are due at a constant rate, in ns. Multiplied first: where both whole
-/// requests and whole nanoseconds fit into 53 bits, only the division rounds.
+/// Time until `n` requests are due at a constant rate, in ns. Multiplies first: if whole requests and whole
+/// nanoseconds both fit into 53 bits, only the division rounds.
 #[inline]
 fn nanos_for(n: f64, rate: PerSecond) -> f64 {
     n * 1e9 / rate.0
@@ -268,7 +267,7 @@ mod tests {
                         prop_assert!(has_none, "{:?}", pacing);
                         break;
                     };
-                    // The next of this thread comes when all before it are due, its own and others'.
+                    // The next instant of this thread comes when all before it are due, its own and those of others.
                     let next = arrivals.take().unwrap_or(Nanos::MAX);
                     prop_assert!(span <= next, "{:?}: {} {} {}", pacing, n, span, next);
                     let own = arrivals.peek();
@@ -296,7 +295,7 @@ mod tests {
             (Pacing::Stages { stages: stages.clone() }, 1, ms(2010)),
             (Pacing::Stages { stages: stages.clone() }, 20, ms(2200)),
             (Pacing::Stages { stages }, 29, ms(23_200)),
-            // Ten and a half are eleven, the last of which has only a half of its time.
+            // Ten and a half requests become eleven; the last one has only half of its time.
             (Pacing::Stages { stages: ended }, 11, ms(105)),
         ];
         for (pacing, n, span) in cases {

@@ -25,7 +25,7 @@ impl Poisson {
     /// `rate` is above zero.
     pub(crate) fn new(rate: PerSecond, random: Pcg64Mcg) -> Self {
         let gap_ns_mean = nanos_for(1.0, rate);
-        // The longest distance, 36.7 means, is to fit into 64 bits: it does down to one in 15 years.
+        // The longest distance, 36.7 means, must fit into 64 bits: it does for rates down to one in 15 years.
         let shift = (58.0 - gap_ns_mean.log2().ceil()).clamp(0.0, 32.0) as u32;
         Self { random, gap_mean: gap_ns_mean * (1u64 << shift) as f64, last: 0, shift }
     }
@@ -61,7 +61,7 @@ mod tests {
                 *count += 1.0;
             }
         }
-        // The mean is known; so no degree is lost.
+        // The mean is known, so no degree of freedom is lost.
         let mean = RATE * 0.01;
         let chi2: f64 = counts.iter().map(|count| (count - mean) * (count - mean) / mean).sum();
         (chi2 - n_windows as f64) / (2.0 * n_windows as f64).sqrt()

@@ -1,16 +1,16 @@
 //! A ramp: the rate changes linearly from one to another, then stays. Owns the inverse of its integral.
 //! Start reading at [`Ramp`].
 //!
-//! By t, N(t) = a t + c t^2 / 2 requests are due, where a is the rate at the start and c its change.
-//! Request g is due where N(t) = g, in the form of the root that subtracts nothing from its like:
-//! t = 2 g / (a + sqrt(a^2 + 2 c g)). Under the root it cannot be avoided: at the foot of a ramp that
-//! falls to nothing an instant may be wrong by 1e-8 of itself, where requests lie far apart.
+//! By t, N(t) = a t + c t^2 / 2 requests are due, where a is the rate at the start and c its change. Request g is due
+//! when N(t) = g. The form of the root without cancellation is t = 2 g / (a + sqrt(a^2 + 2 c g)). Cancellation
+//! remains under the square root: at the foot of a ramp that falls to zero, where requests lie far apart, an instant
+//! may be wrong by 1e-8 of itself.
 
 use units::{Nanos, PerSecond};
 
 use super::{Law, instant, nanos_for};
 
-/// Request g where the integral of the rate reaches g. Ends where the rate falls to zero.
+/// Request g when the integral of the rate reaches g. Ends when the rate falls to zero.
 pub(crate) struct Ramp {
     from: PerSecond,
     to: PerSecond,
@@ -54,7 +54,7 @@ impl Law for Ramp {
     }
 
     fn span(&self, n: u64) -> Option<Nanos> {
-        // One that falls to zero has its last request before it ends.
+        // A ramp that falls to zero has its last request before it ends.
         Some(self.reaches(n as f64).unwrap_or(self.over))
     }
 }

@@ -17,7 +17,7 @@ const SHOWN_CHARS_MAX: usize = 60;
 pub(crate) struct Replay(std::vec::IntoIter<Nanos>);
 
 impl Replay {
-    /// Those of all `instants`, which rise, that have their turn: what a thread does not need it does not hold.
+    /// This thread's part of `instants`, which are in rising order: a thread holds only what it needs.
     pub(crate) fn new(instants: &[Nanos], turn: ArrivalShare) -> Self {
         let numbered = (0..turn.of).cycle().zip(instants);
         let own: Vec<Nanos> =
@@ -35,7 +35,7 @@ impl Law for Replay {
 /// Why a text is no list of instants.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ReplayError {
-    /// A line that says no time.
+    /// A line that contains no time.
     #[error(
         "line {line}: `{text}` is not an instant: write seconds (12.5), a span with its unit (10ms), a \
          time (2000-10-10T13:55:36.5Z) or a line of an access log ([10/Oct/2000:13:55:36 -0700]); \
@@ -69,7 +69,7 @@ pub enum ReplayError {
         "the replay must last at most {LENGTH_MAX}, got {hours} hours: is a line in another unit?"
     )]
     TooLong {
-        /// What lies between them.
+        /// The time between them.
         hours: i128,
     },
     /// No instant at all.
@@ -88,7 +88,7 @@ enum Form {
     TimeOfDay,
 }
 
-/// An instant as a line says it.
+/// An instant as it stands in a line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Stamp {
     /// From zero or from 1970.
@@ -100,14 +100,14 @@ struct Stamp {
 /// Reads instants, one a line, sorted and counted from the earliest one.
 ///
 /// A line is a number of seconds ("12.5", "1699999999.123", right to the nanosecond), a span with its
-/// unit ("10ms"), an ISO 8601 time ("2000-10-10T13:55:36.5Z"; UTC where it has no offset), or a line of
+/// unit ("10ms"), an ISO 8601 time ("2000-10-10T13:55:36.5Z"; UTC if it has no offset), or a line of
 /// an access log that has such a time or that of the common log format in brackets
 /// ("[10/Oct/2000:13:55:36 -0700]", as nginx and Apache write). Empty lines and those that begin with
 /// `#` are skipped.
 ///
-/// Times of day without a fraction are known to the second; the requests of one second are spread
-/// evenly over it, for neither a burst at its beginning nor anything else is known. A server writes its
-/// log as requests end, so lines need not be in order.
+/// Times of day without a fraction are known only to the second. The requests of one second are spread evenly over
+/// it, since nothing more is known about them. A server writes its log as requests end, so lines need not be in
+/// order.
 ///
 /// # Errors
 /// The first line that says no instant, too many lines, or none.
@@ -150,7 +150,7 @@ fn from_first(stamps: &[Stamp]) -> Result<Vec<Nanos>, ReplayError> {
         let apart = |k| if alike[0].is_whole_second { k * 1_000_000_000 / n } else { 0 };
         instants.extend((0..n).map(|k| Nanos(begin + apart(k))));
     }
-    // Where a log has fractions for some requests of a second only.
+    // Needed if a log has fractions for only some requests of a second.
     instants.sort_unstable();
     Ok(instants)
 }
@@ -176,7 +176,7 @@ fn read_number(line: &str) -> Option<i128> {
         _ => format!("1{unit}").parse().ok()?,
     };
     let (whole, fraction) = digits.split_once('.').unwrap_or((digits, ""));
-    // What is beyond a nanosecond of the longest unit, an hour, is cut off.
+    // Digits beyond a nanosecond of the longest unit, an hour, are cut off.
     let fraction = &fraction[..fraction.len().min(13)];
     let parse =
         |digits: &str| if digits.is_empty() { Some(0) } else { digits.parse::<i128>().ok() };
@@ -192,7 +192,7 @@ fn read_number(line: &str) -> Option<i128> {
 fn read_iso(text: &str) -> Option<Stamp> {
     let with_offset = || text.parse::<Timestamp>().ok();
     let without = || text.parse::<DateTime>().ok()?.to_zoned(TimeZone::UTC).ok();
-    // A date alone is a civil time too, its midnight: rather a slip than an instant.
+    // A date alone would parse as its midnight, but is more likely a mistake than an instant.
     let has_time = text.contains(':');
     let timestamp = has_time.then(|| with_offset().or_else(|| Some(without()?.timestamp())))??;
     Some(stamp(timestamp, text.contains(['.', ','])))

@@ -1,16 +1,16 @@
 //! Stages: one constant rate after the other. Start reading at [`Stages`].
 //!
-//! Request g is due where the integral of the rate over all stages reaches g: a stage that ends
-//! between two requests hands the fraction on, and a hundred stages lose no request. Each stage
-//! begins at exactly the sum of the lengths before it.
+//! Request g is due when the integral of the rate over all stages reaches g. A stage that ends between two requests
+//! passes the fraction on, so a hundred stages lose no request. Each stage begins at exactly the sum of the lengths
+//! before it.
 
 use record::Stage;
 use units::{Nanos, PerSecond};
 
 use super::{Law, instant, nanos_for};
 
-/// Request g where the integral of the rate reaches g. A rate of zero is a pause; the last stage goes
-/// on, or, if it is a pause, ends everything.
+/// Request g when the integral of the rate reaches g. A rate of zero is a pause. The last stage continues for ever;
+/// if it is a pause, the law ends.
 pub(crate) struct Stages {
     stages: Vec<StageStart>,
     /// Index of the stage of the last request.
@@ -27,7 +27,7 @@ struct StageStart {
 }
 
 impl Stages {
-    /// At least one stage has a rate above zero; the lengths have a sum that is an instant.
+    /// At least one stage has a rate above zero; the sum of the lengths is a valid instant.
     pub(crate) fn new(stages: &[Stage]) -> Self {
         let (mut at, mut n_before) = (Nanos::ZERO, 0.0);
         let begin = |stage: &Stage| {
@@ -54,7 +54,7 @@ impl Law for Stages {
     }
 
     fn span(&self, n: u64) -> Option<Nanos> {
-        // A pause after the `n` requests does not count; nor does one at the end, which comes after all.
+        // A pause after the `n` requests does not count, including one at the very end.
         let is_begun = |stage: &&StageStart| stage.n_before < n as f64;
         let Some(stage) = self.stages.iter().rfind(is_begun) else { return Some(Nanos::ZERO) };
         if stage.rate.0 == 0.0 {
@@ -65,8 +65,8 @@ impl Law for Stages {
     }
 }
 
-/// 100/m for a minute is 100 requests and not 100.00000000000001: the 101st would be due as the pause
-/// begins that follows.
+/// Makes 100/m for a minute 100 requests and not 100.00000000000001; otherwise the 101st would be due at the
+/// beginning of a following pause.
 fn near_whole(n: f64) -> f64 {
     let whole = n.round();
     if (n - whole).abs() <= whole * 1e-14 { whole } else { n }

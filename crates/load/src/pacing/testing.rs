@@ -22,9 +22,9 @@ pub(super) fn gaps_secs(instants: &[Nanos]) -> Vec<f64> {
     before.zip(instants).map(|(before, after)| (*after - *before).as_secs_f64()).collect()
 }
 
-/// Panics unless at every instant the number of requests that were due by then differs from the
-/// integral of the rate by at most one: just before a request, and just after it. `due_by` is that
-/// integral until a time in seconds; `rate_max` bounds what the rounding to a nanosecond can add.
+/// Panics unless at every instant, just before and just after its request, the number of requests due differs from
+/// the integral of the rate by at most one. `due_by` is that integral until a time in seconds; `rate_max` bounds what
+/// the rounding to a nanosecond can add.
 #[track_caller]
 pub(super) fn assert_counts_follow(instants: &[Nanos], rate_max: f64, due_by: impl Fn(f64) -> f64) {
     let slack = 1.0 + rate_max * 1e-9 + 1e-6;

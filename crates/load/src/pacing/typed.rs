@@ -16,7 +16,7 @@ pub fn parse_rate(typed: &str) -> Result<PerSecond, PacingError> {
     Ok(rate)
 }
 
-/// A ramp: from, to, and the time from one to the other where it is typed ("100/s:5k/s",
+/// A ramp: from, to, and the time from one to the other if it is typed ("100/s:5k/s",
 /// "100/s:5k/s:30s"). One of the rates may be zero.
 ///
 /// # Errors
@@ -30,7 +30,7 @@ pub fn parse_ramp(typed: &str) -> Result<(PerSecond, PerSecond, Option<Nanos>), 
         _ => return Err(form(typed, "a ramp: write it as in 100/s:5k/s or 100/s:5k/s:30s")),
     };
     let (from, to) = (from.parse()?, to.parse()?);
-    // The rates are to be refused also where the time will come from elsewhere.
+    // The rates are checked even if the time will come from elsewhere.
     check(&Pacing::Ramp { from, to, over: over.unwrap_or(Nanos::from_secs(1)) })?;
     Ok((from, to, over))
 }
@@ -52,8 +52,8 @@ pub fn parse_stages(typed: &str) -> Result<Vec<Stage>, PacingError> {
     Ok(stages)
 }
 
-/// Time to think between a reply and the next request: all the same ("50ms"), or exponential with
-/// that mean ("exp:50ms").
+/// Think time between a reply and the next request: always the same ("50ms"), or exponential with that mean
+/// ("exp:50ms").
 ///
 /// # Errors
 /// It is no time, zero, or out of bounds.

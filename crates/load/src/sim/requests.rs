@@ -1,7 +1,7 @@
-//! What a simulated server needs of the requests that it gets. Start reading at [`Requests::next`].
+//! What a simulated server needs to know about the requests that it receives. Start reading at [`Requests::next`].
 //!
-//! The client is our own worker, which hands over heads whole; that is asserted, since a head in two
-//! writes would be two segments on a real network.
+//! The client is our own worker, which sends each head in one write. This is asserted, because a head in two writes
+//! would be two segments on a real network.
 
 /// Requests of one connection, as they come.
 #[derive(Debug, Default, Clone)]
@@ -19,10 +19,10 @@ pub(super) enum Came {
     Body,
 }
 
-/// What decides of a head.
+/// The parts of a head that decide the reply.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Head {
-    /// The body that is asked for, where the target says.
+    /// The requested body size, if the target gives one.
     pub(super) body_bytes: Option<usize>,
     /// HEAD.
     pub(super) is_head: bool,
@@ -33,8 +33,7 @@ pub(super) struct Head {
 }
 
 impl Requests {
-    /// The next part that is complete in `bytes`, and its length; `None`:
-    /// nothing did.
+    /// The next complete part in `bytes`, and its length; `None` if none is complete.
     pub(super) fn next(&mut self, bytes: &[u8]) -> Option<(Came, usize)> {
         if self.body_left > 0 {
             let used = self.body_left.min(bytes.len());

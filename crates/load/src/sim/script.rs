@@ -14,30 +14,30 @@ use units::Nanos;
 pub struct Script {
     /// Time to establish a connection, and for a RST to come back.
     pub connect: Nanos,
-    /// Time from a request to the first byte of its reply; at least 1 ns, or time would stand still.
+    /// Time from a request to the first byte of its reply; at least 1 ns, so that time advances.
     pub delay: Nanos,
-    /// Bytes of a reply's body. A request whose target is a number, as in `/250`, is answered with a
-    /// body of this many bytes instead: replies to different requests can be told apart.
+    /// Bytes of a reply's body. A request whose target is a number, such as `/250`, gets a body of this many bytes
+    /// instead, so that replies to different requests can be told apart.
     pub body_bytes: usize,
     /// Most bytes that arrive as one piece.
     pub segment_bytes: usize,
-    /// What connection attempts meet: each draws one, by weight.
+    /// The results of connection attempts: each attempt draws one, by weight.
     pub connects: Vec<(Connecting, u32)>,
-    /// What requests meet: each draws one, by weight.
+    /// The acts of the server: each request draws one, by weight.
     pub acts: Vec<(Act, u32)>,
-    /// A time in which the server stands still: what would leave it then leaves it at the end.
+    /// A time in which the server stalls: replies that would leave during it leave at its end.
     pub stall: Option<Stall>,
     /// Time that the client needs for one completion: delays everything after it.
     pub client: Nanos,
-    /// Whether bytes carry the instant of their arrival, as a kernel's stamps do: the client's delay
-    /// is then in no latency.
+    /// Whether bytes carry the instant of their arrival, as a kernel's stamps do. Then no latency includes the
+    /// client's delay.
     pub stamps: bool,
-    /// How many requests the server works on at once, and how long it takes for each, [`Script::delay`] on
-    /// average; the others wait. `None`: all at once, each for that time.
+    /// How many requests the server works on at once, and how long each takes, on average [`Script::delay`]; the
+    /// others wait. `None`: all at once, each for that time.
     pub slots: Option<Slots>,
-    /// Replies after which the server closes a connection, without having said so.
+    /// Number of replies after which the server closes a connection without announcing it.
     pub replies_per_connection: Option<u64>,
-    /// Counts the requests whose heads reached a server, if anybody asks.
+    /// Counts the requests whose heads reached a server, if present.
     pub heard: Option<Arc<AtomicU64>>,
     /// Decides what is drawn.
     pub seed: u64,
@@ -55,7 +55,7 @@ pub struct Stall {
 /// A server of a limited capacity: `n / delay` requests a second.
 #[derive(Debug, Clone, Copy)]
 pub struct Slots {
-    /// So many at once, at least one.
+    /// Number of requests at once, at least one.
     pub n: usize,
     /// How service times are spread.
     pub spread: Spread,
@@ -64,7 +64,7 @@ pub struct Slots {
 /// How a connection attempt ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Connecting {
-    /// After [`Script::connect`] it stands.
+    /// It is established after [`Script::connect`].
     Well,
     /// It fails after that time.
     Fails(Failure),
@@ -74,9 +74,8 @@ pub enum Connecting {
     Never,
 }
 
-/// What a server does with a request. Replies leave in the order of the requests. A request that
-/// expects `100 Continue` gets it after half the delay, unless its act says otherwise, and is acted on
-/// when its body is there.
+/// What a server does with a request. Replies leave in the order of the requests. A request that expects `100
+/// Continue` gets it after half the delay, unless its act says otherwise, and is processed when its body has arrived.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Act {
     /// Replies after the delay, all bytes at once.
@@ -87,20 +86,19 @@ pub enum Act {
     /// Sends the first `bytes` of the reply after the delay, and the rest `gap` later.
     #[expect(missing_docs, reason = "said above")]
     Pause { bytes: usize, gap: Nanos },
-    /// Replies, and closes so much later, though the reply does not say so: a request that comes after
-    /// that is reset.
+    /// Replies, and closes after this time without announcing it; a later request is reset.
     ReplyThenClose(Nanos),
-    /// Replies, and so much later shuts down its sending side; it still reads.
+    /// Replies, and shuts down its sending side after this time; it still reads.
     HalfClose(Nanos),
     /// Replies, and closes when the next request comes.
     CloseOnNext,
     /// Replies with `Connection: close`, and closes.
     ReplySayingClose,
-    /// Replies with `Connection: close`, and goes on.
+    /// Replies with `Connection: close`, but stays open.
     SayCloseGoOn,
     /// An interim reply after half the delay, then the reply.
     Interim,
-    /// So many interim replies, and the reply with them.
+    /// This many interim replies, together with the reply.
     InterimFlood(usize),
     /// The reply as a chunked body.
     Chunked,
@@ -116,13 +114,13 @@ pub enum Act {
     Status(u16),
     /// A complete reply that sets a cookie.
     SetCookie,
-    /// A complete reply with one byte of body more than usual, truly declared.
+    /// A complete reply whose body is one byte longer than usual, with the right length declared.
     Longer,
     /// A complete reply of the right length, with other bytes.
     OtherBytes,
-    /// The reply, and a byte more than its length says; it goes on.
+    /// The reply, and one byte more than its length says; the connection stays open.
     Surplus,
-    /// The reply, a byte shorter than its length says; it goes on.
+    /// The reply, one byte shorter than its length says; the connection stays open.
     Short,
     /// The reply, the lines of its head ending in LF alone.
     BareLf,
@@ -130,7 +128,7 @@ pub enum Act {
     ChunkedBareLf,
     /// Not HTTP.
     Garbage,
-    /// Replies as soon as it has the head, `100 Continue` expected or not.
+    /// Replies as soon as it has the head, whether `100 Continue` is expected or not.
     FinalAtOnce,
     /// Does not say `100 Continue`, and waits for the body; then replies.
     NoContinue,
@@ -139,7 +137,7 @@ pub enum Act {
 }
 
 impl Script {
-    /// A server that answers every request well after `delay`.
+    /// A server that answers every request successfully after `delay`.
     pub fn new(delay: Nanos) -> Self {
         Self {
             connect: Nanos::ZERO,
@@ -168,7 +166,7 @@ pub fn body(n_bytes: usize) -> Vec<u8> {
 pub(super) const HINTS: &[u8] = b"HTTP/1.1 103 Early Hints\r\nLink: </a.css>\r\n\r\n";
 pub(super) const CONTINUE: &[u8] = b"HTTP/1.1 100 Continue\r\n\r\n";
 
-/// Which bytes: each is made once.
+/// Identifies a payload; each payload is made once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) struct Wanted {
     pub(super) act: Act,
@@ -204,7 +202,7 @@ impl Payloads {
     }
 }
 
-/// The bytes that an act sends, all of them but `100 Continue`.
+/// All bytes that an act sends, except `100 Continue`.
 fn bytes(wanted: Wanted) -> Vec<u8> {
     let Wanted { act, body_bytes: n, is_head } = wanted;
     let body = |n_bytes| if is_head { Vec::new() } else { body(n_bytes) };

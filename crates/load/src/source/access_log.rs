@@ -1,9 +1,9 @@
-//! Access logs of Apache and nginx, common and combined. Start reading at [`FORMAT`]. Source: Apache's
-//! mod_log_config ("%h %l %u %t \"%r\" %>s %b") and nginx's ngx_http_log_module; a virtual host before it
-//! and anything after it are passed over.
+//! Access logs of Apache and nginx, common and combined. Start reading at [`FORMAT`]. Source: Apache's mod_log_config
+//! ("%h %l %u %t \"%r\" %>s %b") and nginx's ngx_http_log_module. A virtual host before the entry and anything after
+//! it are skipped.
 //!
-//! A log keeps neither bodies nor, except two, header fields: methods and targets are asked again,
-//! at the times of the log, which are whole seconds.
+//! A log contains no bodies and only two header fields. Methods and targets are requested again at the times of the
+//! log, which are whole seconds.
 
 use super::harvest::{Fault, Harvest, instant};
 use super::{Base, Format, ListedRequest, Listing, SourceError, escaped, first_line, lines};
@@ -68,7 +68,7 @@ fn parts(line: &str) -> Option<(&str, Vec<u8>)> {
     is_time.then_some((time, request))
 }
 
-/// What stands before the closing quote. Apache writes `\"`, `\\` and `\n`, both write `\x16`.
+/// The text before the closing quote. Apache writes `\"`, `\\` and `\n`, both write `\x16`.
 fn unquoted(text: &[u8]) -> Option<Vec<u8>> {
     let mut out = Vec::new();
     let mut rest = text;
@@ -92,7 +92,7 @@ fn hex(digit: u8) -> Option<u8> {
     char::from(digit).to_digit(16).map(|value| value as u8)
 }
 
-/// Of `GET /a HTTP/1.1`; none where the client sent something else (`-`, a TLS hello, CONNECT, a URL).
+/// From `GET /a HTTP/1.1`; `None` if the client sent something else (`-`, a TLS hello, CONNECT, a URL).
 fn method_and_target(request: &[u8]) -> Option<(&str, String)> {
     let space = request.iter().position(|&byte| byte == b' ')?;
     let method = str::from_utf8(&request[..space]).ok()?;
@@ -101,7 +101,7 @@ fn method_and_target(request: &[u8]) -> Option<(&str, String)> {
     let version = rest.windows(6).rposition(|window| window == b" HTTP/");
     let target = escaped(&rest[..version.unwrap_or(rest.len())]);
     let is_method = !method.is_empty() && method.bytes().all(|byte| byte.is_ascii_uppercase());
-    // Who looks for open proxies asks for URLs of third parties: a replay must not load those.
+    // Scanners for open proxies ask for URLs of third parties: a replay must not load those.
     (is_method && target.starts_with('/')).then_some((method, target))
 }
 

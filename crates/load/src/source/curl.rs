@@ -1,9 +1,9 @@
 //! curl command lines, as pasted from a terminal or a browser's "Copy as cURL". Owns curl's flags. Start
 //! reading at [`FLAGS`]. Source: curl 8.14, curl(1) and `src/tool_getparam.c`.
 //!
-//! What is asked is the request of the line, without the fields that curl adds by itself (User-Agent,
-//! Accept): they say who asks, and it is not curl. A flag that is not in the table is refused by
-//! name, since passing over it would ask something else.
+//! The result is the request of the line, without the fields that curl adds by itself (User-Agent, Accept): they name
+//! the client, and that is not curl. An unknown flag is refused by name, because ignoring it would change the
+//! request.
 
 use super::harvest::{Fault, Harvest};
 use super::shell::{self, Command};
@@ -29,7 +29,7 @@ struct Flag {
     does: Does,
 }
 
-/// What becomes of a flag. All but the last three and those without a value take one.
+/// What a flag does. All but the last three and those without a value take one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Does {
     Url,
@@ -47,9 +47,9 @@ enum Does {
     Get,
     Compressed,
     GlobOff,
-    /// Has no part in what is asked, with or without a value.
+    /// Does not affect the request, with or without a value.
     Nothing(Takes),
-    /// Passed over, and said so.
+    /// Ignored, with a note to the user.
     Noted(Takes, &'static str),
     /// Refused, with the way out.
     Refused(&'static str),
@@ -197,14 +197,14 @@ fn read(text: &str, base: &Base<'_>) -> Result<Listing, SourceError> {
     harvest.finish()
 }
 
-/// What the flags of a line say.
+/// What the flags of a line mean.
 #[derive(Default)]
 struct Line {
     urls: Vec<String>,
     method: Option<String>,
-    /// Name, and value; none where curl is not to send the field.
+    /// Name and value; no value if curl must not send the field.
     headers: Vec<(String, Option<String>)>,
-    /// By its own flag; a field that was written out takes precedence.
+    /// From its own flag; a field that was written out takes precedence.
     authorization: Option<String>,
     body: Option<Vec<u8>>,
     query: Vec<u8>,
@@ -421,7 +421,7 @@ impl Line {
     }
 }
 
-/// `Name: value`; `Name;` is a field without a value, and `Name:` one that is not to be sent.
+/// `Name: value`; `Name;` is a field with an empty value, and `Name:` one that must not be sent.
 fn header(text: &str) -> Result<(String, Option<String>), Fault> {
     if text.starts_with('@') {
         return refused(format!("`-H {text}` names a file of fields: write them out"));
@@ -457,7 +457,7 @@ fn encoded(value: &[u8], harvest: &Harvest<'_>) -> Result<Vec<u8>, Fault> {
     Ok([name, separator, &content].concat())
 }
 
-/// As forms are, but that `~` stays and `*` does not.
+/// As in forms, except that `~` stays and `*` does not.
 fn component(value: &[u8]) -> Vec<u8> {
     form_encoded(value).replace('*', "%2A").replace("%7E", "~").into_bytes()
 }
@@ -470,7 +470,7 @@ fn join(query: &mut Vec<u8>, part: &[u8]) {
 }
 
 fn queried(url: String, query: &str) -> String {
-    // A fragment is never sent, and would come before the query.
+    // A fragment is never sent, and the query would be appended after it.
     let url = url.split('#').next().unwrap_or_default();
     match query {
         "" => url.to_owned(),
@@ -480,7 +480,7 @@ fn queried(url: String, query: &str) -> String {
     }
 }
 
-/// curl makes several URLs of `{a,b}` and `[1-9]`. Placeholders and addresses of IPv6 are none of these.
+/// curl makes several URLs of `{a,b}` and `[1-9]`. Placeholders and IPv6 addresses are not such patterns.
 fn check_pattern(url: &str) -> Result<(), Fault> {
     let pieces =
         placeholders::split(url.as_bytes()).map_err(|error| Fault::Format(error.to_string()))?;
@@ -583,8 +583,8 @@ mod tests {
         }
     }
 
-    /// A request as it came, in the form of `shown`, its fields sorted. What curl says of itself and
-    /// what framing asks for is left out.
+    /// A request as it arrived, in the form of `shown`, with sorted fields. Leaves out what curl says of itself and
+    /// what framing requires.
     fn received(stream: &mut TcpStream) -> Option<String> {
         let mut bytes = Vec::new();
         let head = loop {
@@ -620,7 +620,7 @@ mod tests {
         Some(sorted(&format!("{method} http://h{target}{fields}{body}")))
     }
 
-    /// curl has its own order for fields.
+    /// Sorts the fields, because curl has its own order.
     fn sorted(line: &str) -> String {
         let (head, body) = line.split_once(" || ").unwrap_or((line, ""));
         let mut fields: Vec<&str> = head.split(" | ").map(str::trim).collect();
@@ -628,7 +628,7 @@ mod tests {
         format!("{} || {body}", fields.join(" | "))
     }
 
-    /// The outside oracle: what the curl of this machine sends for the same flags.
+    /// The outside oracle: what this machine's curl sends for the same flags.
     #[test]
     fn curl_sends_the_same() {
         const UNKNOWN_FLAG: i32 = 2;

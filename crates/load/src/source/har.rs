@@ -1,8 +1,8 @@
 //! What a browser recorded: HTTP Archive 1.2. Start reading at [`FORMAT`]. Source:
 //! <http://www.softwareishard.com/blog/har-12-spec/>.
 //!
-//! A browser's connection is not ours: what it said of it (Connection, HTTP/2's pseudo-fields,
-//! Content-Length, Host) is left out and written anew.
+//! A browser's connection is not ours: fields about it (Connection, HTTP/2's pseudo-fields, Content-Length, Host) are
+//! left out and written anew.
 
 use base64::Engine as _;
 use serde::Deserialize;
@@ -75,7 +75,7 @@ struct PostData {
     mime_type: String,
     #[serde(default)]
     text: Option<String>,
-    /// Not of the specification, but Chrome and Firefox say "base64" so.
+    /// Not in the specification, but Chrome and Firefox write "base64" here.
     #[serde(default)]
     encoding: Option<String>,
     #[serde(default)]

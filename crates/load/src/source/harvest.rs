@@ -1,5 +1,5 @@
-//! Requests as they are found, within bounds. Owns what is checked of every format's requests, and the
-//! errors. Start reading at [`Harvest`].
+//! Requests as they are found, within bounds. Owns the checks that all formats share, and the errors. Start reading
+//! at [`Harvest`].
 
 use std::io;
 
@@ -20,7 +20,7 @@ pub const BODY_BYTES_MAX: u64 = 1 << 30;
 pub struct SourceError {
     /// Name of the file.
     pub file: String,
-    /// Its line, from 1, where one is to blame.
+    /// Its line, from 1, if one line is at fault.
     pub line: Option<usize>,
     /// What is wrong.
     pub fault: Fault,
@@ -47,16 +47,16 @@ pub enum Fault {
         /// All names.
         names: String,
     },
-    /// A text of no format.
+    /// The text has no known format.
     #[error("cannot tell the format of the file: name it, one of {0}")]
     Unlike(String),
-    /// Nothing to ask for.
+    /// There are no requests.
     #[error("the file has no requests: give at least one")]
     Empty,
-    /// Over the bound.
+    /// Too many requests.
     #[error("more than {REQUESTS_MAX} requests: give fewer lines, and weights where lines repeat")]
     TooMany,
-    /// Over the bound.
+    /// Too many bytes in bodies.
     #[error("the bodies have more than {BODY_BYTES_MAX} bytes in all: send fewer or smaller ones")]
     TooLarge,
     /// A body's file.
@@ -73,7 +73,7 @@ pub enum Fault {
     /// Another scheme.
     #[error("`{0}`: joust speaks http and https; write http://host:port/path")]
     Scheme(String),
-    /// A URL with what no URL has.
+    /// A URL with characters that no URL may contain.
     #[error("`{0}` has a space, a control character or a byte outside ASCII: percent-encode it")]
     Url(String),
     /// An invalid method.
@@ -82,7 +82,7 @@ pub enum Fault {
     /// An invalid field.
     #[error("`{0}` is not a header field: write it as in `Accept: text/html`, on one line")]
     Field(String),
-    /// Some with, some without.
+    /// Some requests have a time, some have none.
     #[error("only some requests have a time: give every request one, or none at all")]
     SomeTimes,
     /// Invalid JSON, or another document.
@@ -106,7 +106,7 @@ impl<'a> Harvest<'a> {
         Self { base, asked: Vec::new(), notes: Vec::new(), n_bytes: 0 }
     }
 
-    /// Says what of the text is not in the requests; the same is said once.
+    /// Notes what part of the text is not in the requests; each note appears once.
     pub(super) fn note(&mut self, note: impl Into<String>) {
         let note = note.into();
         if !self.notes.contains(&note) {
@@ -150,7 +150,7 @@ impl<'a> Harvest<'a> {
         Ok(())
     }
 
-    /// As [`Harvest::push`], for what was written by hand: placeholders in it are meant.
+    /// As [`Harvest::push`], for text written by hand, in which placeholders are intended.
     pub(super) fn push_written(&mut self, mut asked: ListedRequest) -> Result<(), Fault> {
         let is_templated = |text: &[u8]| placeholders::is_templated(text);
         asked.templated = is_templated(asked.url.as_bytes())
@@ -159,7 +159,7 @@ impl<'a> Harvest<'a> {
         self.push(asked)
     }
 
-    /// What was found, in the order of its times, which from here on count from the first.
+    /// What was found, in the order of its times, which are now relative to the first.
     pub(super) fn finish(mut self) -> Result<Listing, SourceError> {
         let refuse = |fault| Err(SourceError::new(self.base, None, fault));
         let n_timed = self.asked.iter().filter(|asked| asked.at.is_some()).count();
@@ -169,7 +169,7 @@ impl<'a> Harvest<'a> {
         if n_timed != 0 && n_timed != self.asked.len() {
             return refuse(Fault::SomeTimes);
         }
-        // A log is in the order in which replies ended; requests are asked in that of their times.
+        // A log is in the order in which replies ended; requests are made in the order of their times.
         self.asked.sort_by_key(|asked| asked.at);
         let first = self.asked.first().and_then(|asked| asked.at).unwrap_or(Nanos::ZERO);
         for asked in &mut self.asked {
@@ -179,7 +179,7 @@ impl<'a> Harvest<'a> {
     }
 }
 
-/// The URL with a server: its own, that of the base for a target, and http where there is no scheme.
+/// The URL with a server: its own, or that of the base for a target; http if there is no scheme.
 fn absolute(url: String, base: Option<&str>) -> Result<String, Fault> {
     let shown = || url.escape_debug().to_string();
     if url.is_empty() || !url.bytes().all(|byte| byte.is_ascii_graphic()) {

@@ -14,7 +14,7 @@ fn looks_like(text: &str) -> bool {
     lines.peek().is_some() && lines.all(is_url)
 }
 
-/// Empty lines are passed over, where http_load would end with `unknown protocol`.
+/// Skips empty lines, at which http_load would end with `unknown protocol`.
 fn read(text: &str, base: &Base<'_>) -> Result<Listing, SourceError> {
     let mut harvest = Harvest::new(base);
     for (index, line) in text.lines().enumerate() {

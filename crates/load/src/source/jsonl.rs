@@ -17,7 +17,7 @@ pub(super) static FORMAT: Format = Format {
     read,
 };
 
-/// An object. A key that is not here is refused, since it is a mistyped one.
+/// An object. An unknown key is refused, because it is probably mistyped.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Line {
@@ -36,7 +36,7 @@ struct Line {
     weight: Option<u32>,
     #[serde(default)]
     at: Option<At>,
-    /// Whether placeholders are meant; by default where there are any.
+    /// Whether placeholders are intended; by default, if there are any.
     #[serde(default)]
     templated: Option<bool>,
 }

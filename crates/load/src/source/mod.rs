@@ -1,5 +1,5 @@
-//! Files of requests, as other tools write them. Owns the list of formats and what they have in
-//! common; must not know what a load does with the requests, and opens no file but by [`Files`].
+//! Files of requests, as other tools write them. Owns the list of formats and what they have in common. Must not know
+//! what a load does with the requests, and opens files only through [`Files`].
 //! Start reading at [`read`]. To add a format: its file here, and a line in [`FORMATS`].
 
 mod access_log;
@@ -34,7 +34,7 @@ pub struct ListedRequest {
     pub body: Vec<u8>,
     /// How often it is chosen, relative to the others, at least 1.
     pub weight: u32,
-    /// When it is due, from the first one on.
+    /// When it is due, counted from the first request.
     pub at: Option<Nanos>,
     /// Whether it may have placeholders: recorded requests have none.
     pub templated: bool,
@@ -60,16 +60,16 @@ impl ListedRequest {
     }
 }
 
-/// The requests of a file, in its order; with times, in theirs.
+/// The requests of a file, in its order; if they have times, in the order of those.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Listing {
     /// At least one. All of them have a time, or none has.
     pub asked: Vec<ListedRequest>,
-    /// What of the file is not in them, a line for each kind, for the user to read.
+    /// Which parts of the file are not in the requests, one line for each kind, for the user.
     pub notes: Vec<String>,
 }
 
-/// What a format reads besides its text.
+/// What a format reads in addition to its text.
 pub struct Base<'a> {
     /// Name of the file, for messages.
     pub name: &'a str,
@@ -77,7 +77,7 @@ pub struct Base<'a> {
     pub url: Option<&'a str>,
     /// The files that the text names.
     pub files: &'a dyn Files,
-    /// Variables besides those that the text sets: the environment, where siege looks them up.
+    /// Variables that the text does not set itself: the environment, where siege looks them up.
     pub variables: &'a dyn Fn(&str) -> Option<String>,
 }
 
@@ -106,19 +106,19 @@ impl Files for Folder {
     }
 }
 
-/// A way of writing requests down.
+/// A format for requests.
 pub struct Format {
     /// Name, as it is typed.
     pub name: &'static str,
     /// What it is, in a line of help.
     pub about: &'static str,
-    /// Whether a text seems to be written so; asked in the order of [`FORMATS`].
+    /// Whether a text seems to have this format; tried in the order of [`FORMATS`].
     pub looks_like: fn(&str) -> bool,
     /// Reads a text.
     pub read: fn(&str, &Base<'_>) -> Result<Listing, SourceError>,
 }
 
-/// All formats. A stricter one stands before one that would take its texts too.
+/// All formats. A stricter one comes before one that would also accept its texts.
 pub static FORMATS: &[&Format] = &[
     &har::FORMAT,
     &vegeta::FORMAT,
@@ -132,7 +132,7 @@ pub static FORMATS: &[&Format] = &[
 /// Reads requests from a text in `format`, or in the first format that it looks like.
 ///
 /// # Errors
-/// The text cannot be read whole; the error names its line. A file is taken whole or not at all.
+/// A part of the text cannot be read; the error names its line. A file is read completely or not at all.
 pub fn read(text: &str, format: Option<&str>, base: &Base<'_>) -> Result<Listing, SourceError> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let refuse = |fault| SourceError::new(base, None, fault);
@@ -162,12 +162,12 @@ fn lines(text: &str) -> impl Iterator<Item = (usize, &str)> {
     numbered.filter(|(_, line)| !line.is_empty() && !line.starts_with('#'))
 }
 
-/// The first line that says something, or nothing.
+/// The first line that is neither empty nor a comment, or an empty text.
 fn first_line(text: &str) -> &str {
     lines(text).next().map_or("", |(_, line)| line)
 }
 
-/// Whether a line is a JSON object by its look.
+/// Whether a line looks like a JSON object.
 fn is_object(line: &str) -> bool {
     line.starts_with('{') && line.ends_with('}')
 }
@@ -178,8 +178,8 @@ fn is_absolute(url: &str) -> bool {
     scheme.eq_ignore_ascii_case("http") || scheme.eq_ignore_ascii_case("https")
 }
 
-/// A target whose bytes may all stand in a request line: spaces, control characters, quotes and
-/// bytes outside ASCII are percent-encoded, and nothing else is touched.
+/// A target that may stand in a request line: spaces, control characters, quotes and bytes outside ASCII are
+/// percent-encoded, and nothing else changes.
 fn escaped(target: &[u8]) -> String {
     let mut out = String::with_capacity(target.len());
     for &byte in target {
@@ -209,7 +209,7 @@ fn form_encoded(text: impl AsRef<[u8]>) -> String {
 
 #[cfg(test)]
 pub(crate) mod testing {
-    //! A stage for the tests of formats: a few files, one variable, a base URL.
+    //! A setting for the tests of formats: a few files, one variable, a base URL.
 
     use super::*;
 
@@ -235,7 +235,7 @@ pub(crate) mod testing {
         read(text, format, &Base { name: "file", url, files: &Shelf, variables: &variables })
     }
 
-    /// What a text of that format asks; it is also found to be of that format.
+    /// The requests of a text in that format; also checks that the format is recognised.
     pub(crate) fn listed(text: &str, format: &str) -> Listing {
         let found = FORMATS.iter().find(|format| (format.looks_like)(text)).map(|f| f.name);
         assert_eq!(found, Some(format), "{text}");
@@ -257,7 +257,7 @@ pub(crate) mod testing {
         listing.asked.iter().map(show).collect()
     }
 
-    /// Each text is refused, and the message has the part beside it.
+    /// Checks that each text is refused, with a message that contains the text beside it.
     pub(crate) fn refuses(format: &str, cases: &[(&str, &str)]) {
         for (text, part) in cases {
             let error = try_read(text, Some(format)).expect_err(text).to_string();

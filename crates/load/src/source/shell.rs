@@ -2,8 +2,7 @@
 //! Owns quoting. Start reading at [`commands`]. Source: POSIX.1-2024, 2.2 (quoting) and 2.3 (token
 //! recognition); bash(1), QUOTING.
 //!
-//! Nothing is ever executed or substituted: what a shell would put in place of something else is
-//! refused.
+//! Nothing is ever executed or substituted: anything that a shell would replace is refused.
 
 use std::iter::Peekable;
 use std::str::Chars;
@@ -17,7 +16,7 @@ pub(super) struct Command {
     pub(super) words: Vec<Vec<u8>>,
 }
 
-/// What is not understood, and its line.
+/// What could not be parsed, and its line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct ShellError {
     pub(super) line: usize,
@@ -71,8 +70,8 @@ impl Reader<'_> {
         Err(ShellError { line: self.line, what: what.into() })
     }
 
-    /// Reads one character of a command, or one quoted piece. Whatever ends a word puts it into
-    /// `words`; `line` becomes that of the first of them.
+    /// Reads one character of a command, or one quoted piece. If a word ends there, it goes into `words`; `line`
+    /// becomes the line of the first word.
     fn token(
         &mut self,
         words: &mut Vec<Vec<u8>>,
@@ -111,7 +110,7 @@ impl Reader<'_> {
         Ok(None)
     }
 
-    /// After a backslash outside quotes: at the end of a line it joins it with the next.
+    /// After a backslash outside quotes; at the end of a line it joins the next line.
     fn escaped(&mut self) -> Result<(), ShellError> {
         if self.rest.peek() == Some(&'\r') {
             let mut ahead = self.rest.clone();
@@ -162,14 +161,14 @@ impl Reader<'_> {
         }
     }
 
-    /// After a dollar sign: a substitution is refused, `$'` and `$"` quote, and else it is a dollar.
+    /// After a dollar sign: a substitution is refused, `$'` and `$"` quote; otherwise it is a plain dollar sign.
     fn dollar(&mut self, in_quotes: bool) -> Result<(), ShellError> {
         match self.rest.peek() {
             Some('\'') if !in_quotes => {
                 self.next();
                 self.ansi()
             }
-            // Translated by the locale, which has no translation.
+            // The locale translates this text, and has no translation.
             Some('"') if !in_quotes => Ok(()),
             Some(&c) if c.is_ascii_alphanumeric() || "_{([?#@*!$-".contains(c) => {
                 self.substitution(&format!("${c}"))
@@ -274,7 +273,7 @@ mod tests {
         commands.remove(0).words
     }
 
-    /// What bash makes of the words after `x`.
+    /// The words after `x` as bash splits them.
     fn words_of_bash(text: &str) -> Option<Vec<Vec<u8>>> {
         let script = format!("x() {{ printf '%s\\0' \"$@\"; }}\n{text}");
         let mut bash = Process::new("bash");

@@ -2,9 +2,8 @@
 //! at [`FORMAT`]. Source: JoeDog/siege 4.1, `src/cfg.c` (lines, variables), `src/eval.c`, `src/url.c`
 //! (methods).
 //!
-//! Two differences, both instead of a silent surprise: a variable that is not set is an error, not the
-//! empty text, and a line that begins with `#` is a comment whatever
-//! else it has (siege takes `# see http://a/` for a URL).
+//! Two differences avoid silent surprises: a variable that is not set is an error, not the empty text, and a line
+//! that begins with `#` is a comment whatever else it contains (siege takes `# see http://a/` for a URL).
 
 use std::collections::HashMap;
 
@@ -27,7 +26,7 @@ const METHODS: [&str; 5] = ["POST", "PUT", "PATCH", "DELETE", "OPTIONS"];
 /// Content-Type of a body, as siege sends it.
 const FORM: &str = "application/x-www-form-urlencoded";
 
-/// Longest text of a line with its variables, in bytes: they may name one another.
+/// Longest text of a line with its variables, in bytes: variables may refer to one another.
 const EXPANDED_MAX: usize = 1 << 20;
 
 /// Deepest nesting of variables.
@@ -69,7 +68,7 @@ fn read(text: &str, base: &Base<'_>) -> Result<Listing, SourceError> {
     harvest.finish()
 }
 
-/// `NAME=value`, with spaces around the sign as they come.
+/// `NAME=value`, with optional spaces around the sign.
 fn assignment(line: &str) -> Option<(&str, &str)> {
     let (name, value) = line.split_once('=')?;
     let name = name.trim_end();
@@ -83,8 +82,8 @@ struct Scope<'a> {
 }
 
 impl Scope<'_> {
-    /// Appends `text` with the values of `$(NAME)` and `${NAME}`; `\$` is a dollar sign. Those of
-    /// the file win over those of the environment.
+    /// Appends `text` with the values of `$(NAME)` and `${NAME}`; `\$` is a dollar sign. Variables of the file take
+    /// precedence over those of the environment.
     fn expand(&self, mut text: &str, depth: usize, out: &mut String) -> Result<(), Fault> {
         while let Some(at) = text.find('$') {
             let (before, after) = (&text[..at], &text[at + 1..]);

@@ -32,8 +32,8 @@ struct Target {
     header: Option<Pairs>,
 }
 
-/// JSON lines are vegeta's where one has a `header`, which is singular there, and all before it could be
-/// vegeta's: it leaves out what is empty. Where none has, both formats say the same, except bodies.
+/// JSON lines are vegeta's if one has a `header`, in the singular, and all before it could be vegeta's: vegeta leaves
+/// out what is empty. If none has one, both formats mean the same, except for bodies.
 fn looks_like(text: &str) -> bool {
     let first = first_line(text);
     if !is_object(first) {

@@ -1,5 +1,5 @@
-//! What a worker does to one connection: connect, shake hands, send, hear, leave. Owns the way from bytes
-//! to the driver and back. Start reading at [`Worker::take`].
+//! What a worker does to one connection: connect, shake hands, send, receive, leave. Owns the path of bytes to the
+//! driver and back. Start reading at [`Worker::take`].
 
 use rand::SeedableRng as _;
 use rand_pcg::Pcg64Mcg;
@@ -12,7 +12,7 @@ use crate::conn::{ConnState, NextStep, ReceiveResult};
 use crate::prepared::Fill;
 
 impl<D: Driver> Worker<'_, D> {
-    /// Takes a completion; what ended by it is in `ended`.
+    /// Takes a completion; `ended` gets what it ended.
     #[inline]
     pub(super) fn take(&mut self, slot: Slot, what: What) {
         let index = slot.0 as usize;
@@ -51,7 +51,7 @@ impl<D: Driver> Worker<'_, D> {
         self.settle(slot, heard);
     }
 
-    /// Does what bytes, their end or their absence ask for.
+    /// Does what the received bytes, their end or their absence require.
     #[inline]
     pub(super) fn settle(&mut self, slot: Slot, heard: ReceiveResult) {
         let ReceiveResult { first_byte, continues, discard, then } = heard;
@@ -72,7 +72,7 @@ impl<D: Driver> Worker<'_, D> {
             if self.conns[slot.0 as usize].is_held_back() {
                 self.batch.held_back = Some(slot);
             }
-            // The reply that comes next, if one does, has its own time from now on.
+            // The next reply, if there is one, has its own timeout from now on.
             if self.conns[slot.0 as usize].n_sent() > 0 {
                 self.timeouts.arm(slot, TIMEOUT, self.now);
             } else {
@@ -104,7 +104,7 @@ impl<D: Driver> Worker<'_, D> {
         self.driver.send(slot, tunnel);
     }
 
-    /// Connected to the server, through a tunnel or not: the time to connect is over.
+    /// Connected to the server, directly or through a tunnel: the connect timeout is over.
     fn established(&mut self, slot: Slot) {
         let now = self.driver.arrived().unwrap_or(self.now);
         let conn = &mut self.conns[slot.0 as usize];
@@ -174,7 +174,7 @@ impl<D: Driver> Worker<'_, D> {
         self.settle(slot, ReceiveResult::then(then));
     }
 
-    /// Sends what was begun last and held back in case another followed on its connection.
+    /// Sends the last request that was held back in case another followed on its connection.
     #[inline]
     pub(super) fn send_unsent(&mut self) {
         if let Some(slot) = self.batch.unsent.take() {
@@ -182,7 +182,7 @@ impl<D: Driver> Worker<'_, D> {
         }
     }
 
-    /// Sends what was held back until the reply before it was complete.
+    /// Sends the request that was held back until the previous reply was complete.
     #[inline]
     pub(super) fn send_held_back(&mut self) {
         if let Some(slot) = self.batch.held_back.take() {
@@ -190,7 +190,7 @@ impl<D: Driver> Worker<'_, D> {
         }
     }
 
-    /// Sends every request of the connection that may be sent and is not.
+    /// Sends every request of the connection that may be sent and has not been.
     #[inline]
     pub(super) fn send(&mut self, slot: Slot) {
         let sent = self.driver.now();
@@ -216,7 +216,7 @@ impl<D: Driver> Worker<'_, D> {
         }
     }
 
-    /// Requests that are not the same bytes each time, or several at once, or through TLS.
+    /// Sends requests whose bytes change, several requests at once, or requests through TLS.
     fn send_rendered(&mut self, slot: Slot, first: u32, sent: Nanos) {
         self.buffers.rendered.clear();
         let conn = &mut self.conns[slot.0 as usize];
@@ -233,7 +233,7 @@ impl<D: Driver> Worker<'_, D> {
             };
             let head_len = prepared.render(&mut fill, &mut self.buffers.rendered);
             if prepared.expects_continue() {
-                // The body is rendered now, as one with its head, and kept until it is wanted.
+                // The body is rendered now, together with its head, and kept until it is needed.
                 conn.held_body.clear();
                 conn.held_body.extend_from_slice(&self.buffers.rendered[from + head_len..]);
                 self.buffers.rendered.truncate(from + head_len);
@@ -248,13 +248,13 @@ impl<D: Driver> Worker<'_, D> {
         self.send_plain(slot);
     }
 
-    /// Sends `rendered`, through TLS where there is one.
+    /// Sends `rendered`, through TLS if it is used.
     pub(super) fn send_plain(&mut self, slot: Slot) {
         self.recorder.sent(self.buffers.rendered.len() as u64);
         match &mut self.conns[slot.0 as usize].tls {
             None => self.driver.send(slot, &self.buffers.rendered),
             Some(client) => {
-                // Fails only after an error that the next feed tells as well.
+                // Fails only after an error that the next feed also reports.
                 client.send(&self.buffers.rendered).ok();
                 self.send_records(slot);
             }
@@ -282,8 +282,8 @@ impl<D: Driver> Worker<'_, D> {
         }
     }
 
-    /// The connection is of no more use. Requests that were not answered, though the server closed in
-    /// order, that are sent once more, or that were never sent, go on the next one.
+    /// The connection is no longer of use. Three kinds of requests move to the next one: those not answered although
+    /// the server closed in order, those that are sent once more, and those that were never sent.
     pub(super) fn leave(&mut self, slot: Slot, then: NextStep) {
         match self.close(slot, then) {
             Some(level) => {
@@ -299,7 +299,7 @@ impl<D: Driver> Worker<'_, D> {
         }
     }
 
-    /// Closes the connection; returns the backoff that its slot has to sit out.
+    /// Closes the connection; returns the backoff that its slot must wait.
     pub(super) fn close(&mut self, slot: Slot, then: NextStep) -> Option<u8> {
         let conn = &mut self.conns[slot.0 as usize];
         if conn.is_connected() && self.recorder.disconnected() {
@@ -319,7 +319,7 @@ impl<D: Driver> Worker<'_, D> {
     }
 }
 
-/// What is drawn for the placeholders of one request: the same each time that it is sent.
+/// The random numbers for the placeholders of one request: the same each time it is sent.
 fn random_of(seed: u64, seq: u64) -> Pcg64Mcg {
     // Neighbours in a sequence of seeds give unrelated numbers: `seed_from_u64` scatters them.
     Pcg64Mcg::seed_from_u64(seed ^ seq.rotate_left(32))

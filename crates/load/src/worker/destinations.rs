@@ -1,5 +1,5 @@
-//! Where connections lead, and from when on they may be used, as the plan has it.
-//! Start reading at [`Destinations`].
+//! Where connections lead, and from when on they may be used, according to the plan. Start reading at
+//! [`Destinations`].
 
 use record::{LoadPlan, Origin, Pacing};
 use sys::driver::{Peer, Route, Slot};
@@ -14,7 +14,7 @@ pub(super) struct Destinations {
     pub(super) origins: Vec<Origin>,
     /// How each slot connects: from each local address in turn.
     pub(super) routes: Vec<Vec<Route>>,
-    /// What a proxy is asked before TLS begins; empty where there is no tunnel.
+    /// The request to a proxy before TLS begins; empty if there is no tunnel.
     pub(super) tunnels: Vec<Vec<u8>>,
 }
 
@@ -37,7 +37,7 @@ pub(super) fn free_places(plan: &LoadPlan, share: ThreadShare) -> FreePlaces {
     FreePlaces::new(share.connections, plan.pipeline, begins(plan, share))
 }
 
-/// When each place is free at the start. Users who think do not begin all at once, or they would stay in
+/// When each place is free at the start. Users with think time do not all begin at once, because they would stay in
 /// step: their first requests are spread over one pause.
 pub(super) fn begins(plan: &LoadPlan, share: ThreadShare) -> impl Fn(Slot) -> Nanos {
     let pause = match plan.pacing {

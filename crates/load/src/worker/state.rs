@@ -10,12 +10,12 @@ use crate::picker::{self, Picker};
 use crate::prepared::Prepared;
 use crate::shares::ThreadShare;
 
-/// The requests of the plan, and which is next.
+/// The requests of the plan, and which one is next.
 pub(super) struct Requests {
     /// As they are sent.
     pub(super) prepared: Vec<Prepared>,
     pub(super) picker: Picker,
-    /// Requests that were rendered, each once however often it is sent.
+    /// Number of rendered requests, each counted once however often it is sent.
     pub(super) n_rendered: u64,
 }
 
@@ -30,11 +30,11 @@ pub(super) struct Budget {
 /// Where the next request can go.
 pub(super) struct Places {
     pub(super) free: FreePlaces,
-    /// By slot: its places, while it sits out a backoff.
+    /// By slot: its places, while it waits for the end of a backoff.
     pub(super) parked: Vec<u32>,
 }
 
-/// When the thread wakes up, and what of its CPU time is no work.
+/// When the thread wakes up, and which part of its CPU time is no work.
 pub(super) struct Waiting {
     /// How long before an instant it must be awake.
     pub(super) margin: Margin,
@@ -45,14 +45,14 @@ pub(super) struct Waiting {
     pub(super) cpu_began: Nanos,
 }
 
-/// What the completions in hand leave to be done.
+/// What the current completions leave to be done.
 pub(super) struct Batch {
-    /// What ended by the completion in hand.
+    /// What the current completion ended.
     pub(super) ended: Vec<Sample>,
-    /// A request that was begun and not sent yet, since another on its connection may follow.
+    /// A request that has begun and is not sent yet, because another on its connection may follow.
     pub(super) unsent: Option<Slot>,
-    /// A slot whose next request was begun long ago, and is sent as soon as nothing more is known of
-    /// it: see `take_completions`.
+    /// A slot whose next request has already begun, and is sent as soon as nothing more is known of the slot: see
+    /// `take_completions`.
     pub(super) held_back: Option<Slot>,
 }
 

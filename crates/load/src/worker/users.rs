@@ -1,8 +1,8 @@
-//! Users that a scenario plays: their requests are begun, they are told how each ended, and they pause or
-//! leave. Owns their turns. Start reading at [`Worker::start_user`].
+//! Users that a scenario plays: their requests are begun, they are told how each ended, and they pause or leave. Owns
+//! their turns. Start reading at [`Worker::start_user`].
 //!
-//! One place a user, however many requests it asks at once; the place is free again when all of them
-//! have ended.
+//! Each user has one place, however many requests it makes at once; the place is free again when all of them have
+//! ended.
 
 use record::{Answer, Asking, LoadPlan, Scenario, Seats, Turn, Users};
 use sys::driver::{Driver, Slot};
@@ -14,14 +14,14 @@ use crate::conn::{PendingRequest, StartAction};
 use crate::free::{FreePlace, FreePlaces};
 use crate::user::KeptReply;
 
-/// Who plays the users, if anybody does, and where their turns stand.
+/// Who plays the users, if anybody does, and the state of their turns.
 pub(super) struct PlayedUsers<'a> {
     pub(super) played: Option<Box<dyn Users + 'a>>,
-    /// What the user whose turn it is asks.
+    /// The requests of the user whose turn it is.
     pub(super) asking: Asking,
     /// Users that have left.
     pub(super) n_left: u32,
-    /// Slots whose request goes on, and is to be asked as soon as no more is known of them.
+    /// Slots whose request goes on, and is sent as soon as nothing more is known of them.
     pub(super) going_on: Vec<Slot>,
 }
 
@@ -37,7 +37,7 @@ impl<'a> PlayedUsers<'a> {
         }
     }
 
-    /// A place for each user that does not leave before it began, from when it begins.
+    /// A place for each user that does not leave before it begins, from the time when it begins.
     pub(super) fn places(&mut self, seats: Seats, begins: &impl Fn(Slot) -> Nanos) -> FreePlaces {
         let users = self.played.as_mut().expect("only called where there are users");
         let mut places = FreePlaces::new(0, 1, |_| Nanos::ZERO);
@@ -61,7 +61,7 @@ fn method(request: &[u8]) -> &[u8] {
 }
 
 impl<D: Driver> Worker<'_, D> {
-    /// A user has its turn.
+    /// It is a user's turn.
     pub(super) fn start_user(&mut self, free: FreePlace, due: Nanos) {
         self.ask_user(free.slot);
         let n_asked = self.users.asking.requests().len() as u64;
@@ -84,7 +84,7 @@ impl<D: Driver> Worker<'_, D> {
         self.follow(begun, free, due);
     }
 
-    /// Requests that go on are asked at once, whatever else is due.
+    /// Requests that go on are sent at once, whatever else is due.
     pub(super) fn start_going_on(&mut self) {
         self.send_unsent();
         while let Some(slot) = self.users.going_on.pop() {
@@ -99,7 +99,7 @@ impl<D: Driver> Worker<'_, D> {
         }
     }
 
-    /// Lets a user say what it asks.
+    /// Lets a user say what to request.
     fn ask_user(&mut self, slot: Slot) {
         let users = self.users.played.as_mut().expect("only called where there are users");
         self.users.asking.clear();
@@ -109,7 +109,7 @@ impl<D: Driver> Worker<'_, D> {
         }
     }
 
-    /// Begins what a user asked, at least one request.
+    /// Begins the requests of a user, at least one.
     fn begin_asked(&mut self, slot: Slot, due: Nanos) -> StartAction {
         let conn = &mut self.conns[slot.0 as usize];
         let user = conn.user.as_mut().expect("made with the connection");
@@ -130,7 +130,7 @@ impl<D: Driver> Worker<'_, D> {
         begun.expect("at least one was asked")
     }
 
-    /// Sends what a user asked, as far as it may go on this connection; `first` is counted as sent.
+    /// Sends a user's requests, as far as this connection allows; `first` is counted as sent.
     pub(super) fn send_asked(&mut self, slot: Slot, first: PendingRequest, sent: Nanos) {
         self.buffers.rendered.clear();
         let conn = &mut self.conns[slot.0 as usize];
@@ -143,7 +143,7 @@ impl<D: Driver> Worker<'_, D> {
         self.send_plain(slot);
     }
 
-    /// Counts what ended, tells it, and gives the user its next turn.
+    /// Counts what ended, tells the user, and gives it its next turn.
     pub(super) fn end_of_users(&mut self, slot: Slot) {
         let time = self.time();
         let users = self.users.played.as_mut().expect("only called where there are users");

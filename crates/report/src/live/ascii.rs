@@ -1,5 +1,5 @@
-//! A picture for terminals that have no more than ASCII: each character that is drawn becomes the
-//! nearest of those. Start reading at [`without_unicode`].
+//! The picture for terminals that support only ASCII: each drawn character becomes the nearest ASCII character. Start
+//! reading at [`without_unicode`].
 
 use ratatui::buffer::Buffer;
 
@@ -28,8 +28,8 @@ fn nearest(c: char) -> char {
     }
 }
 
-/// By whether there are dots in the upper and in the lower half (Unicode numbers the dots of a
-/// column 1, 2, 3 and 7, those of the next 4, 5, 6 and 8).
+/// Depends on whether there are dots in the upper and in the lower half (Unicode numbers the dots of a column 1, 2, 3
+/// and 7, those of the next 4, 5, 6 and 8).
 fn braille(dots: u32) -> char {
     const UPPER: u32 = 0b0001_1011;
     match (dots & UPPER != 0, dots & !UPPER != 0) {

@@ -1,5 +1,5 @@
-//! The frame of a chart: a scale at the left, an axis of time below, and where a value lies between
-//! them. Must not know what is drawn inside. Start reading at [`Plot::place`].
+//! The frame of a chart: a scale at the left, a time axis below, and the position of a value between them. Must not
+//! know what is drawn inside. Start reading at [`Plot::place`].
 
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
@@ -33,8 +33,8 @@ pub(super) struct AxisMark {
 }
 
 impl Plot {
-    /// Lays a chart out and draws its axes; `None` where there is no room. The last row of the
-    /// chart has the marks of time if `is_last`.
+    /// Lays out a chart and draws its axes; `None` if there is no room. The last row of the chart has the time marks
+    /// if `is_last`.
     pub(super) fn place(
         buffer: &mut Buffer,
         chart: Rect,
@@ -78,7 +78,7 @@ impl Plot {
         }
     }
 
-    /// Draws the marks of the scale, where there is room for it.
+    /// Draws the marks of the scale, if there is room for it.
     pub(super) fn draw_marks(&self, buffer: &mut Buffer, chart: Rect, marks: &[AxisMark]) {
         if self.cells.x < chart.x + SCALE {
             return;
@@ -98,7 +98,7 @@ impl Plot {
         self.cells.y + from_top as u16
     }
 
-    /// The column of the plot, from 0, in which an instant lies; past the last one for later ones.
+    /// The column of the plot, from 0, for an instant; for later instants, a column past the last one.
     fn column_of(&self, time: Nanos) -> u16 {
         let column = time.0 as f64 / self.end.0 as f64 * f64::from(self.cells.width);
         column.clamp(0.0, f64::from(self.cells.width)) as u16
@@ -110,7 +110,7 @@ const STEPS_S: [u64; 17] =
     [1, 2, 5, 10, 20, 30, 60, 120, 300, 600, 1200, 1800, 3600, 7200, 10_800, 21_600, 43_200];
 const DAY_S: u64 = 86_400;
 
-/// Ends of an axis of time; it grows by these steps, so that the picture stands still between them.
+/// Ends of a time axis; it grows by these steps, so that the picture stands still between them.
 const ENDS_S: [u64; 12] = [10, 30, 60, 120, 300, 600, 1800, 3600, 10_800, 21_600, 43_200, 86_400];
 
 /// The end of the axis for a load that has come to `elapsed` and may last for `duration`.

@@ -16,7 +16,7 @@ const COUNT: u16 = 12;
 
 const BAR: Style = Style::new().fg(Color::Green);
 
-/// Draws the bars below a title; nothing but the title where there is no room for all steps.
+/// Draws the bars below a title; nothing but the title if there is no room for all steps.
 pub(super) fn draw(buffer: &mut Buffer, area: Rect, live: &Live) {
     let mut rows = area.rows();
     let Some(title) = rows.next() else { return };

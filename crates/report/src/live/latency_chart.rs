@@ -1,5 +1,5 @@
-//! Response times over time, a line a quantile on a logarithmic scale: a tail is many times its
-//! median, and both must be seen. Start reading at [`draw`].
+//! Response times over time, one line for each quantile, on a logarithmic scale: a tail is many times its median, and
+//! both must be visible. Start reading at [`draw`].
 
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
@@ -13,8 +13,8 @@ use super::axis::{AxisMark, Plot, axis_end};
 use super::model::{Live, Point};
 use super::{BOLD, put};
 
-/// Each line: its place in [`super::model::Latency`], its name and its colour. In the order in which
-/// they are drawn: where two meet, the later one is seen.
+/// Each line: its index in [`super::model::Latency`], its name and its colour, in drawing order: where two meet, the
+/// later one is visible.
 const LINES: [(usize, &str, Color); 4] = [
     (3, "max", Color::Magenta),
     (2, "p99", Color::Yellow),
@@ -22,7 +22,7 @@ const LINES: [(usize, &str, Color); 4] = [
     (0, "p50", Color::Green),
 ];
 
-/// Fewest times by which the top of the scale is above its foot: below that, noise fills the chart.
+/// Smallest ratio between the top and the foot of the scale: below it, noise fills the chart.
 const SCALE_MIN: f64 = 4.0;
 
 /// Ends of the scale, as log10 of nanoseconds; the top is above the foot.
@@ -57,8 +57,8 @@ pub(super) fn draw(buffer: &mut Buffer, area: Rect, live: &Live) {
     names(buffer, area, &plot, scale, live.points());
 }
 
-/// The parts of a line: from each point that has the figure to the next one, across those without. A
-/// point alone goes to itself.
+/// The segments of a line: from each point that has the figure to the next such point. An isolated point gives a
+/// segment to itself.
 fn segments(points: &[Point], at: usize) -> impl Iterator<Item = ((f64, f64), (f64, f64))> {
     let mut last = None;
     points.iter().filter_map(move |point| {
@@ -97,7 +97,7 @@ fn names(buffer: &mut Buffer, area: Rect, plot: &Plot, scale: Scale, points: &[P
 }
 
 impl Scale {
-    /// From the shortest to the longest; `None` where there is no latency yet.
+    /// From the shortest to the longest; `None` if there is no latency yet.
     fn of(points: &[Point]) -> Option<Self> {
         let spans = || points.iter().flat_map(|point| point.latency).flatten();
         let (foot, top) = (log10(spans().min()?), log10(spans().max()?));
@@ -110,7 +110,7 @@ impl Scale {
         (log10 - self.foot) / (self.top - self.foot)
     }
 
-    /// At 1, 2 and 5 of each decade; where that is too many, at each decade, or at every other.
+    /// At 1, 2 and 5 of each decade; if that is too many, at each decade, or at every other.
     fn marks(&self, rows: u16) -> Vec<AxisMark> {
         let decades = self.foot.floor() as i32..=self.top.floor() as i32;
         let marks = |digits: &[f64], every: usize| -> Vec<AxisMark> {

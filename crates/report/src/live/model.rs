@@ -14,13 +14,13 @@ use crate::wording::plain;
 /// Quantiles that are drawn; the longest is drawn beside them.
 pub(super) const QUANTILES: [f64; 3] = [0.50, 0.90, 0.99];
 
-/// p50, p90, p99 and the longest response time; `None` where there are too few requests for it.
+/// p50, p90, p99 and the longest response time; `None` if there are too few requests for it.
 pub(super) type Latency = [Option<Nanos>; QUANTILES.len() + 1];
 
-/// Most points of the history, an even number. When there would be more, neighbours are joined, so
-/// the memory is at most about 10 KB times this.
+/// Most points of the history, an even number. Beyond it, neighbours are joined, so the memory is at most about 10 KB
+/// times this.
 const POINTS_MAX: usize = 256;
-/// A point of this length is long enough, even if it has too few requests for p99.
+/// A point of this length is complete, even if it has too few requests for p99.
 const POINT_LENGTH_ENOUGH: Nanos = Nanos::from_secs(1);
 /// How far back "the last second" reaches.
 const RECENT: Nanos = Nanos::from_secs(1);
@@ -133,7 +133,7 @@ impl Live {
         self.points.push(Point::of(stretch.clone()));
     }
 
-    /// Joined as histograms: a mean of two percentiles is none.
+    /// Joins neighbours as histograms, because percentiles cannot be averaged.
     fn join_neighbours(&mut self) {
         // POINTS_MAX is even, so that every one has its neighbour.
         let mut pairs = std::mem::take(&mut self.points).into_iter();
@@ -222,8 +222,8 @@ impl Live {
 /// Ten years: longer than any load, and what a clock can show.
 const TIME_LEFT_MAX_S: f64 = 315e6;
 
-/// One line about a stretch of a load, for a log: `30 s of 60 s: 41.2k/s, p99 2.1ms, 0 failed`.
-/// `done` counts from the start of the load, all else is of the stretch.
+/// One line about a stretch of a load, for a log: `30 s of 60 s: 41.2k/s, p99 2.1ms, 0 failed`. `done` counts from
+/// the start of the load; everything else is about the stretch.
 pub fn progress_line(stretch: &Interval, done: u64, stop: LoadStop) -> String {
     let summary = Summary::of(&Stretch::of(stretch), 1);
     let p99 = summary.latency[2].map_or_else(String::new, |span| format!("p99 {span}, "));
@@ -235,7 +235,7 @@ pub fn progress_line(stretch: &Interval, done: u64, stop: LoadStop) -> String {
     )
 }
 
-/// `5.3 s of 10 s`, or by count where the plan has no duration.
+/// `5.3 s of 10 s`, or by count if the plan has no duration.
 fn so_far(elapsed: &str, done: u64, stop: LoadStop) -> String {
     match (stop.duration, stop.requests) {
         (Some(whole), _) => format!("{elapsed} of {}", clock(whole)),
@@ -251,7 +251,7 @@ pub(super) fn clock(time: Nanos) -> String {
     ticking(time).replace(".0 s", " s")
 }
 
-/// As [`clock`], always with tenths below 100 s: one sees it go, and it does not change its width.
+/// As [`clock`], but always with tenths below 100 s: it visibly advances, and its width stays the same.
 fn ticking(time: Nanos) -> String {
     let tenths = time.0 / 100_000_000;
     let seconds = tenths / 10;
@@ -267,7 +267,7 @@ fn shape(plan: &LoadPlan) -> String {
     let connections = counted(plan.connections.into(), "connection");
     let threads = counted(plan.threads.into(), "thread");
     let engine = match plan.engine {
-        // Which one it became is in the record; a screen is there before it is known.
+        // The record says which engine was chosen; the screen starts before that is known.
         Engine::Auto => "",
         Engine::Uring => ", io_uring",
         Engine::Epoll => ", epoll",
@@ -329,7 +329,7 @@ impl Stretch {
         [p50, p90, p99, self.response.max()]
     }
 
-    /// Whether it makes a point of its own: it has requests enough for p99, or will not get them.
+    /// Whether it makes a point of its own: it has enough requests for p99, or will not get them.
     fn is_enough(&self, point_length: Nanos) -> bool {
         let has_all_figures = self.ok >= samples_needed(QUANTILES[2]);
         self.length() >= point_length && (has_all_figures || self.length() >= POINT_LENGTH_ENOUGH)
@@ -354,12 +354,12 @@ impl Point {
         self.stretch.end
     }
 
-    /// Requests that ended well, by second.
+    /// Successful requests per second.
     pub(super) fn ok_per_s(&self) -> f64 {
         self.stretch.ok as f64 / self.stretch.length().as_secs_f64().max(1e-9)
     }
 
-    /// Requests that failed, by second.
+    /// Failed requests per second.
     pub(super) fn failed_per_s(&self) -> f64 {
         self.stretch.errors.total() as f64 / self.stretch.length().as_secs_f64().max(1e-9)
     }

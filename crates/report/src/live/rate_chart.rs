@@ -55,7 +55,7 @@ fn draw_column(buffer: &mut Buffer, cells: Rect, column: Column, top: f64) {
         }
     }
     if column.failed_per_s > 0.0 {
-        // One failure among a million is a mark of its own: seen, if not to scale.
+        // One failure among a million gets a mark of its own: visible, but not to scale.
         let height = eighths_of(column.failed_per_s).div_ceil(8).clamp(1, cells.height);
         let foot = ok.div_ceil(8).min(cells.height - height);
         for from_foot in foot..foot + height {
@@ -101,7 +101,7 @@ fn mean<'a>(points: impl Iterator<Item = &'a Point>, from: Nanos, to: Nanos) -> 
     })
 }
 
-/// The next round number, so that the scale stands still while the rate does not.
+/// The next round number, so that the scale stays the same while the rate changes.
 fn round_up(rate_per_s: f64) -> f64 {
     const ROUND: [f64; 9] = [1.0, 1.2, 1.5, 2.0, 3.0, 4.0, 5.0, 6.0, 8.0];
     if rate_per_s <= 0.0 {

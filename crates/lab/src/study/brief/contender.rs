@@ -27,8 +27,8 @@ pub(super) struct NamedContender {
     pub(super) takes_page: bool,
 }
 
-/// Reads a word: a URL begins with http://, a server is named, a command has white space, a slash or a
-/// brace in it.
+/// Reads a word: a URL begins with http://, a server is given by its name, and a command contains white space, a
+/// slash or a brace.
 ///
 /// # Errors
 /// It is not one of these, or its settings are wrong.
@@ -102,7 +102,7 @@ fn folder(cwd: &Path) -> SettingValue {
 fn server(name: &str, settings: Settings) -> Result<NamedContender, BriefError> {
     let adapter = adapters::named(name).map_err(|error| unknown(name, &error.to_string()))?;
     let text = |key: &str| settings.get(key).map(ToString::to_string);
-    // With settings of its own it is what it would have been by itself.
+    // A URL or a command given as a setting counts like one that was typed alone.
     let (name, takes_page) = match adapter.role {
         Role::RunsAlready => (text(URL).map(|url| authority(&url).to_owned()), false),
         Role::AnyProgram => {
@@ -143,7 +143,7 @@ fn adapter(name: &str) -> &'static Adapter {
     adapters::named(name).expect("the two adapters without a server of their own are always there")
 }
 
-/// A name and what stands in the brackets behind it.
+/// A name and the text in the brackets after it.
 fn bracketed(word: &str) -> Option<(&str, &str)> {
     let (name, rest) = word.split_once('[')?;
     let is_name = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
@@ -185,7 +185,7 @@ fn setting(value: &str) -> SettingValue {
     }
 }
 
-/// Parted at commas outside of quotes; empty parts are left out.
+/// Splits at commas outside quotes; empty parts are left out.
 fn parts(inside: &str) -> Vec<String> {
     let (mut parts, mut quote) = (vec![String::new()], None);
     for c in inside.chars() {
@@ -205,7 +205,7 @@ fn parts(inside: &str) -> Vec<String> {
     parts
 }
 
-/// Gives those of one name what they differ in, or a number.
+/// Renames contenders of the same name by what they differ in, or by a number.
 pub(super) fn tell_apart(all: &mut [NamedContender]) {
     let plain: Vec<String> = all.iter().map(|one| one.name.clone()).collect();
     let longer: Vec<String> = (0..all.len())
@@ -228,15 +228,15 @@ pub(super) fn tell_apart(all: &mut [NamedContender]) {
     }
 }
 
-/// The name of the only one of its kind, with those of its settings that say enough by themselves: the model
-/// of our own server.
+/// The name of the only one of its kind, with those of its settings that are clear without their key, such as the
+/// model of our own server.
 fn with_words(one: &NamedContender) -> String {
     let words = one.settings.iter().filter(|(key, value)| is_word(one, key, value));
     let words = words.map(|(_, value)| value.to_string());
     std::iter::once(one.name.clone()).chain(words).collect::<Vec<_>>().join(" ")
 }
 
-/// The name of one, with what it has that not all of its like have.
+/// The name of one contender, with the settings that not all contenders like it have.
 fn longer(one: &NamedContender, alike: &[&NamedContender]) -> String {
     let text = |key: &str| one.settings.get(key).map(ToString::to_string).unwrap_or_default();
     match one.adapter.role {
@@ -265,12 +265,12 @@ fn longer(one: &NamedContender, alike: &[&NamedContender]) -> String {
     }
 }
 
-/// A setting in a name: a word that says enough by itself stands alone, as a model's.
+/// A setting in a name: a value that is clear without its key stands alone, such as a model.
 fn said(one: &NamedContender, key: &str, value: &SettingValue) -> String {
     if is_word(one, key, value) { value.to_string() } else { format!("{key}={value}") }
 }
 
-/// Whether the value says enough without the name of the setting.
+/// Whether the value is clear without the name of the setting.
 fn is_word(one: &NamedContender, key: &str, value: &SettingValue) -> bool {
     let spec = one.adapter.settings.iter().find(|spec| spec.name == key);
     let takes_words =

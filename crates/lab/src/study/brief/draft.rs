@@ -1,5 +1,5 @@
-//! Owns the layout of a study that is written by a program: keys in sections, each with a remark, and what is
-//! set by key over it. Start reading at [`Draft`].
+//! Owns the layout of a study that a program writes: keys in sections, each with a remark, and values that the user
+//! overrides by key. Start reading at [`Draft`].
 
 use std::fmt::Write as _;
 
@@ -7,7 +7,7 @@ use super::BriefError;
 use crate::nearest::{nearest, suggestion};
 use crate::study::{BLOCKS, SHORT, TOP, VISIT, work};
 
-/// Keys of the top that a command line cannot set: tables, and what names the run.
+/// Top-level keys that a command line cannot set: tables, and keys that name the run.
 const NOT_SET: [&str; 9] =
     ["name", "contender", "axis", "published", "search", "workload", "blocks", "visit", "short"];
 
@@ -21,7 +21,7 @@ pub(super) struct Draft {
 
 #[derive(Debug)]
 struct Line {
-    /// Empty: the top of the file.
+    /// Empty for the top of the file.
     section: &'static str,
     key: String,
     /// As TOML has it.
@@ -36,11 +36,11 @@ impl Draft {
         self.lines.push(Line { section, key, value, remark });
     }
 
-    /// Sets a key of the study, in place of what stands there: `visit.measure=1s`, or `measure=1s` where
-    /// one section alone has such a key.
+    /// Sets a key of the study and replaces its value: `visit.measure=1s`, or `measure=1s` if only one section has
+    /// such a key.
     ///
     /// # Errors
-    /// It is no KEY=VALUE, or there is no such key.
+    /// It is not KEY=VALUE, or there is no such key.
     pub(super) fn set(&mut self, typed: &str) -> Result<(), BriefError> {
         let Some((path, value)) = typed.split_once('=') else {
             return Err(BriefError::new(
@@ -57,7 +57,7 @@ impl Draft {
         Ok(())
     }
 
-    /// The file, behind this head.
+    /// The file, after this head.
     pub(super) fn text(&self, head: &str) -> String {
         let mut text = head.to_owned();
         for section in ["", "workload", "blocks", "visit", "short"] {
@@ -102,14 +102,14 @@ fn place(path: &str) -> Result<(&'static str, &'static str), BriefError> {
         "" => key.to_owned(),
         section => format!("{section}.{key}"),
     };
-    // Bare keys of [short] are those of the other sections, and not what is meant by them.
+    // A bare key never means the one in [short]: other sections have the same keys.
     let is_meant = |&(section, key): &(&str, &str)| {
         full((section, key)) == path || (section != "short" && key == path)
     };
     all().find(is_meant).ok_or_else(|| {
         let known: Vec<String> = all().map(full).collect();
         let known: Vec<&str> = known.iter().map(String::as_str).collect();
-        // A key that was typed without its section.
+        // The key was typed without its section.
         let help = match nearest(path, all().map(|(_, key)| key)) {
             Some(key) if !path.contains('.') => format!("did you mean `{key}`?"),
             _ => suggestion(path, &known),
@@ -118,7 +118,7 @@ fn place(path: &str) -> Result<(&'static str, &'static str), BriefError> {
     })
 }
 
-/// A value as TOML has it: a number, true, false or a list as it stands, all else as text.
+/// A value as TOML has it: numbers, true, false and lists unchanged, everything else as text.
 fn literal(typed: &str) -> String {
     let stands = typed.parse::<i64>().is_ok()
         || matches!(typed, "true" | "false")
