@@ -26,6 +26,9 @@ use std::path::PathBuf;
 
 use beside::Outcome;
 
+/// What `JOUST_PROVE_ONLY` calls the visits in which nothing is planted.
+const CLEAN: &str = "clean";
+
 /// How much is done.
 pub struct Effort {
     pub seeds: u64,
@@ -37,8 +40,11 @@ pub struct Effort {
 }
 
 fn main() -> Outcome<()> {
-    let number = |name: &str, default: u64| {
-        std::env::var(name).map_or(Ok(default), |text| text.parse::<u64>())
+    let number = |name: &str, default: u64| match std::env::var(name) {
+        Ok(text) => {
+            text.parse().map_err(|_| format!("{name} must be a whole number, got `{text}`"))
+        }
+        Err(_) => Ok(default),
     };
     let joust = std::env::var("JOUST_BENCH_BINARY");
     let effort = Effort {
@@ -48,19 +54,30 @@ fn main() -> Outcome<()> {
         joust: joust.map_or_else(|_| env!("CARGO_BIN_EXE_joust").into(), PathBuf::from),
         page: std::env::var_os("JOUST_PROVE_PAGE").map(PathBuf::from),
     };
+    let is_asked = |check: &str| check.contains(&effort.only);
+    let mut checks = plants::ALL.iter().map(|plant| plant.check);
+    let mut checks_of_runs = runs::ALL.iter().map(|plant| plant.check);
+    let with_clean = effort.only.is_empty() || effort.only == CLEAN;
+    if !with_clean && !checks.any(is_asked) && !checks_of_runs.any(is_asked) {
+        let only = &effort.only;
+        return Err(format!(
+            "JOUST_PROVE_ONLY must be `{CLEAN}` or part of the name of a check in docs/doctor-proof.md, got `{only}`"
+        )
+        .into());
+    }
     namespace::check()?;
     let mut proof = page::Proof::begin(&effort);
-    for plant in plants::ALL.iter().filter(|plant| plant.check.contains(&effort.only)) {
+    for plant in plants::ALL.iter().filter(|plant| is_asked(plant.check)) {
         let found = trial::prove(plant, &effort);
         println!("{}", page::line(&found));
         proof.found.push(found);
     }
-    for plant in runs::ALL.iter().filter(|plant| plant.check.contains(&effort.only)) {
+    for plant in runs::ALL.iter().filter(|plant| is_asked(plant.check)) {
         let found = runs::prove(plant, &effort);
         println!("{}", page::line(&found));
         proof.found.push(found);
     }
-    if effort.visits > 0 && "clean".contains(&effort.only) {
+    if effort.visits > 0 && with_clean {
         for neighbour in [clean::Neighbour::None, clean::Neighbour::Busy] {
             let alarms = clean::alarms(neighbour, &effort)?;
             println!("{}", page::alarms_line(&alarms));

@@ -76,7 +76,9 @@ impl Namespace {
 
 impl Drop for Namespace {
     fn drop(&mut self) {
-        if let Err(error) = self.run(self.after) {
+        if !self.after.is_empty()
+            && let Err(error) = self.run(self.after)
+        {
             eprintln!("{error}");
         }
         process::end(&mut self.holder);

@@ -82,7 +82,7 @@ const UNDER_QUOTA: &str = "\
 pub const ALL: &[Plant] = &[
     Plant {
         check: "accept_queue_overflow",
-        what: "a backlog of 1, the server stopped for 300 ms three times, a connection for each request",
+        what: "a backlog of 1, the server stopped for 300 ms three times in a load of 3 s, a connection for each request",
         full: Way {
             serve: &["-s", "ListenBacklog=1", "--model", "iterative"],
             load: &["--no-keepalive", "-c", "50", "-d", "3s"],
@@ -302,7 +302,7 @@ pub const ALL: &[Plant] = &[
     },
     Plant {
         check: "unserved_connections",
-        what: "8 slots of 1 s each for 32 connections",
+        what: "8 slots of 1.5 s each for 32 connections",
         full: Way {
             load: &["-c", "32"],
             ..serve(&["--fault", "slots=8", "--fault", "delay=1500ms"])

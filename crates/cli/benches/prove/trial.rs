@@ -130,11 +130,8 @@ pub fn load(way: &Way, seed: u64, effort: &Effort) -> Outcome<LoadRecord> {
     let mut load = started_by(way.load_by);
     load.args(["load", "--quiet", "--json", "-", "--seed", &seed.to_string()]);
     let length = format!("{}ms", LENGTH.as_millis());
-    load.args(unless(&own, &["-n", "-d"], ["-d", &length])).args(unless(
-        &own,
-        &["-c"],
-        ["-c", "20"],
-    ));
+    load.args(unless(&own, &["-n", "-d"], ["-d", &length]));
+    load.args(unless(&own, &["-c"], ["-c", "20"]));
     load.args(own).arg(format!("http://{ADDRESS}/"));
     let child = load.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?;
     disturb(server.pid, child.id(), way.during);
