@@ -132,13 +132,13 @@ impl Flow {
             .filter(|(_, load)| window::is_closed_loop(load) && load.requests.ok > 0)
             .collect();
         let limit = cpu_limit(evidence, contender, &loads)?;
-        let replies = || loads.iter().filter_map(|(visit, load)| replies(visit, load));
         let wire: Option<Vec<f64>> = match loads.as_slice() {
             [(visit, _)] => wire_steps(visit),
             _ => loads.iter().map(|(visit, load)| on_wire(visit, load)).collect(),
         };
         let on_wire = wire.is_some();
-        let rates = wire.unwrap_or_else(|| replies().collect());
+        let of_replies = || loads.iter().filter_map(|(visit, load)| replies(visit, load)).collect();
+        let rates = wire.unwrap_or_else(of_replies);
         let bytes_per_s = stats::median(&rates).filter(|rate| *rate > 0.0)?;
         // Robust: one visit that something disturbed does not make a flow unlevel.
         let spread = 1.4826 * stats::median_absolute_deviation(&rates)? / bytes_per_s;

@@ -207,7 +207,6 @@ struct CounterReadings {
 impl CounterReadings {
     /// For these networks: whose each one is, and where its files lie.
     fn open(tree: Option<Tree>, networks: &[(&str, String)]) -> Self {
-        let cpu_before = clock::thread_cpu();
         let mut wanted: Vec<(String, PathBuf, &'static CounterSource)> = Vec::new();
         for source in doctor::needs() {
             match source.scope {
@@ -230,7 +229,7 @@ impl CounterReadings {
         let sources = opened.collect();
         let (at, began) = (Vec::new(), clock::monotonic());
         let (buffer, roll) = (Vec::with_capacity(BUFFER_BYTES), tree.map(Roll::call));
-        Self { buffer, sources, at, roll, cpu_before, began }
+        Self { buffer, sources, at, roll, cpu_before: Nanos::ZERO, began }
     }
 
     /// From here on readings cost CPU time during the load.

@@ -143,15 +143,14 @@ impl Sums {
         // Processes that ended may not be replaced before the load is over.
         let most = self.born.max(self.died);
         let changes = most as f64;
-        // A pool that shrinks ends processes by time, however few of its requests are answered.
+        // A pool that shrinks ends about one a second, so that ends are held against requests alone.
         let is_often = changes > BORN_PER_REQUEST_MIN * self.requests as f64
             || self.born as f64 > BORN_PER_S_MIN * self.seconds;
         if most < BORN_MIN || !is_often || self.is_by_design() {
             return None;
         }
-        let is_forked =
-            self.forks.is_some_and(|forks| forks as f64 >= AGREE.start() * self.born as f64);
-        let is_forked = self.born >= BORN_MIN && is_forked;
+        let is_forked = self.born >= BORN_MIN
+            && self.forks.is_some_and(|forks| forks as f64 >= AGREE.start() * self.born as f64);
         let is_again = self.connected_again as f64 >= AGREE.start() * changes;
         let is_short = self.unanswered as f64 >= UNANSWERED_MIN * self.connections as f64;
         // A pool that grows to its size starts processes too, and few for its requests.
@@ -216,7 +215,7 @@ fn tail_share(service: &Histogram) -> f64 {
 
 #[cfg(test)]
 mod tests {
-    use record::{ConnectionEnds, Course, RunRecord, Surroundings};
+    use record::{ConnectionEnds, Course, ProcessesUse, RunRecord, Surroundings};
     use units::Nanos;
 
     use super::*;
@@ -251,6 +250,17 @@ mod tests {
         run
     }
 
+    /// The same, with no process born; a given number end in each visit of b's.
+    fn with_ends(died: u32, slow: u64) -> RunRecord {
+        let mut run = with(0, slow, None);
+        for visit in run.visits.iter_mut().filter(|visit| visit.contender == 1) {
+            let processes = Some(ProcessesUse { died, ..ProcessesUse::default() });
+            visit.surroundings =
+                Some(Box::new(Surroundings { processes, ..Surroundings::default() }));
+        }
+        run
+    }
+
     #[test]
     fn births_with_forks_or_with_a_tail_are_confirmed_and_the_remedy_names_both_directives() {
         for run in [with(400, 0, Some(410)), with(400, 2, None)] {
@@ -277,12 +287,7 @@ mod tests {
 
     #[test]
     fn processes_that_end_and_are_not_replaced_leave_connections_without_a_reply() {
-        let mut run = with(0, 0, None);
-        for visit in run.visits.iter_mut().filter(|visit| visit.contender == 1) {
-            let processes = Some(record::ProcessesUse { died: 80, ..Default::default() });
-            visit.surroundings =
-                Some(Box::new(Surroundings { processes, ..Surroundings::default() }));
-        }
+        let mut run = with_ends(80, 0);
         assert_eq!(seen(&run)[0].certainty, Certainty::Suspected);
         for visit in run.visits.iter_mut().filter(|visit| visit.contender == 1) {
             visit.load.as_mut().unwrap().requests.unanswered = 16;
@@ -296,13 +301,7 @@ mod tests {
 
     #[test]
     fn a_pool_that_shrinks_while_requests_are_slow_is_silent() {
-        let mut run = with(0, 5, None);
-        for visit in run.visits.iter_mut().filter(|visit| visit.contender == 1) {
-            let processes = Some(record::ProcessesUse { died: 2, ..Default::default() });
-            visit.surroundings =
-                Some(Box::new(Surroundings { processes, ..Surroundings::default() }));
-        }
-        assert_eq!(seen(&run), [], "16 of 64 ended in 320,000 requests");
+        assert_eq!(seen(&with_ends(2, 5)), [], "16 of 64 ended in 320,000 requests");
     }
 
     #[test]
