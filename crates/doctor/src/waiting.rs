@@ -20,8 +20,8 @@ const UNEVEN_MIN: f64 = 0.01;
 /// Chance with which the share of waiting is above the limit that is taken for it.
 const ABOVE: f64 = 0.025;
 
-/// In about that many seconds of the silences, or fewer, something waited for a CPU, or the hypervisor had it. `None` where the
-/// kernel's counter could not be read.
+/// In about that many seconds of the silences, or fewer, something waited for a CPU, or the hypervisor had it. `None`
+/// where the kernel's counter could not be read.
 pub(crate) fn in_silences(
     series: &MachineSeries,
     timeline: &Timeline,

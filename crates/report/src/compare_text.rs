@@ -62,7 +62,7 @@ fn headline(comparison: &Comparison) -> Vec<String> {
     if !comparison.says_something() && comparison.regressions().next().is_none() {
         return vec![format!("withheld: nothing may be said of {}", counted(all as u64, "figure"))];
     }
-    // A failure affects every metric, so it is said only once.
+    // A failure affects every metric, so the report names it once.
     let is_said = |change: &RunChange, before: &[&RunChange]| {
         let whose = (&change.contender, &change.cell);
         change.judgement == ChangeJudgement::Broken

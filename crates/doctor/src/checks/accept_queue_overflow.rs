@@ -2,8 +2,8 @@
 //!
 //! A listener keeps a queue of connections that wait to be accepted, as long as its backlog. While it is full the
 //! kernel drops each SYN (ListenOverflows, ListenDrops), and the client sends it again: after 1, 2, 3, 4, 5, 7
-//! and 11 s since Linux 6.5, after 1, 3, 7 and 15 s before, after 3, 9 and 21 s before 3.1. These clients are
-//! late by seconds. In that time they make no load, and the server answers the others faster.
+//! and 11 s since Linux 6.5, after 1, 3, 7 and 15 s before, after 3, 9 and 21 s before 3.1. These clients
+//! wait for seconds. Meanwhile they send no requests, and the server answers the others faster.
 //!
 //! Confirmed needs both: times to connect at these instants (or, where a load is shorter than a second,
 //! connections that never came to be), and a counter of the kernel. A lost SYN has the same times and no

@@ -22,7 +22,8 @@ pub const ITEM: Check = Check {
     remedy: "look into the server's log and `dmesg` (a crash, the OOM killer, a limit of files or processes), \
              then run again",
     detection: "No reply came in the last 5 % of the load or more, that is longer than an interval and \
-             twice the slowest reply, and than the timeout if requests timed out; and requests failed or were not answered",
+             twice the slowest reply, and than the timeout if requests timed out; and requests failed or were \
+             not answered",
     example: "`joust serve --fixed 3361 --fault pause=at:2s,for:10s`, or kill the server in the midst of a load",
     source: "https://docs.kernel.org/admin-guide/sysctl/vm.html (oom_kill)",
     needs: &[],
