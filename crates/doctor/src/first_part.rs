@@ -22,6 +22,10 @@ const SERVICE_TIMES: u64 = 2;
 const CLEAR_MIN: f64 = 5.0;
 /// A difference of the levels that is smaller is of no interest, however clear.
 const DIFFERENCE_MIN: f64 = 0.02;
+/// A clock that falls, or another program on the same core, makes a CPU slower by less than this factor.
+const CLOCK_FACTOR_MAX: f64 = 2.0;
+/// Share of a change, in ln, from which what the generator's replies cost explains it.
+const MACHINE_SHARE_MIN: f64 = 0.5;
 
 /// A first part with another rate than the rest.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -35,12 +39,15 @@ pub(crate) struct FirstPart {
     pub(crate) share: f64,
     /// The same of the rest, divided once more: how far it is from having one level. 0 where it has one.
     pub(crate) rest_changes: f64,
+    /// By how much a reply cost the generator more CPU time than in the rest, as a factor; `None` where that was
+    /// not counted, or the generator polls and is always busy.
+    pub(crate) generator_dearer: Option<f64>,
 }
 
 impl FirstPart {
     /// Of what was measured of a visit. `None` where one rate explains it all, and where that cannot be told:
     /// an open loop, whose rate is that of its plan; loads merged from several; too few requests one after
-    /// another.
+    /// another; a machine whose CPUs were slower for both (see [`FirstPart::is_of_the_machine`]).
     pub(crate) fn of(visit: &Visit, load: &LoadRecord) -> Option<Self> {
         if load.open_loop.is_some() || !load.parts.is_empty() {
             return None;
@@ -53,14 +60,43 @@ impl FirstPart {
         let change = Change::of(&series)?;
         let until = timeline.from + Nanos(timeline.bin.0 * (change.at * bins) as u64);
         let rest_changes = Change::of(&series[change.at..]).map_or(0.0, |one| one.slower().abs());
-        Some(Self {
+        let part = Self {
             from: timeline.from,
             until,
             slower: change.slower(),
             share: change.slower() * change.at as f64 / series.len() as f64,
             rest_changes,
-        })
+            generator_dearer: generator_dearer(load, timeline.from, until),
+        };
+        (!part.is_of_the_machine()).then_some(part)
     }
+
+    /// Whether CPUs that were slower, for a while, explain the change. While a server warms up, the generator
+    /// waits and is less busy. Where a reply cost the generator more as well, by half of the change, its clock
+    /// fell, or its core had a busy neighbour: of another virtual machine, none of which PSI shows.
+    fn is_of_the_machine(&self) -> bool {
+        let rates = -(1.0 - self.slower).ln();
+        rates.abs() < CLOCK_FACTOR_MAX.ln()
+            && self.generator_dearer.is_some_and(|dearer| dearer.ln() / rates > MACHINE_SHARE_MIN)
+    }
+}
+
+/// See [`FirstPart::generator_dearer`]. Intervals count by how much of them lies in each part.
+fn generator_dearer(load: &LoadRecord, from: Nanos, until: Nanos) -> Option<f64> {
+    if load.plan.busy_poll {
+        return None;
+    }
+    let cost = |from: Nanos, until: Nanos| {
+        let (mut cpu, mut replies) = (0.0, 0.0);
+        for one in load.intervals.iter().filter(|one| one.length > Nanos::ZERO) {
+            let inside = one.end().min(until).saturating_sub(one.start.max(from));
+            let share = inside.as_secs_f64() / one.length.as_secs_f64();
+            cpu += share * one.client_cpu.as_secs_f64();
+            replies += share * one.ok as f64;
+        }
+        (cpu > 0.0 && replies > 0.0).then(|| cpu / replies)
+    };
+    Some(cost(from, until)? / cost(until, crate::timeline::end(load))?)
 }
 
 /// The clearest change of a series' level.
@@ -159,6 +195,28 @@ mod tests {
             }
         }
         assert!(10 * (slower + faster) <= all, "{slower} and {faster} of {all}");
+    }
+
+    #[test]
+    fn where_replies_cost_the_generator_more_as_well_it_is_the_machine() {
+        let (delay, delay_until) = (Nanos::from_micros(200), Nanos::from_millis(350));
+        // About 20 % slower: 4 connections, each 260 us a round.
+        let planted = Loop { delay, delay_until, ..Loop::clean(4, 20_000.0) };
+        let visit = Visit { cut: CUT, ..Visit::default() };
+        let mut load = planted.load(1);
+        let with_cost = |load: &mut LoadRecord, first: u64| {
+            for one in &mut load.intervals {
+                let each = if one.end() <= delay_until { first } else { 10 };
+                one.client_cpu = Nanos::from_micros(one.ok * each);
+            }
+            FirstPart::of(&visit, load)
+        };
+        let slower = with_cost(&mut load, 10).unwrap().slower;
+        assert!((0.1..0.3).contains(&slower), "{slower}");
+        assert!(with_cost(&mut load, 11).is_some());
+        assert_eq!(with_cost(&mut load, 13), None);
+        load.plan.busy_poll = true;
+        assert!(with_cost(&mut load, 13).is_some(), "a generator that polls is always busy");
     }
 
     #[test]

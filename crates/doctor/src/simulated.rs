@@ -43,6 +43,8 @@ pub(crate) struct Loop {
     pub(crate) stalled: f64,
 }
 
+/// How busy the generator is in a run, of all visits alike.
+const CLIENT_BUSY: f64 = 0.1;
 pub(crate) const CUT: Nanos = Nanos::from_millis(150);
 const NEVER: Nanos = Nanos::MAX;
 
@@ -104,7 +106,16 @@ impl Loop {
             (visit.cut, visit.load) = (CUT, Some(load));
         }
         for contender in 0..names.len() {
-            testdata::limit(&mut run, contender, 0.1, 0.2);
+            testdata::limit(&mut run, contender, CLIENT_BUSY, 0.2);
+        }
+        // A generator is busy with replies, and waits between them.
+        for load in run.visits.iter_mut().filter_map(|visit| visit.load.as_mut()) {
+            let cpu = CLIENT_BUSY
+                * load.intervals.iter().map(|one| one.length.as_secs_f64()).sum::<f64>();
+            for one in &mut load.intervals {
+                one.client_cpu =
+                    Nanos::from_secs_f64(cpu * one.ok as f64 / load.requests.ok.max(1) as f64);
+            }
         }
         run
     }

@@ -1,5 +1,5 @@
-//! Visits in which nothing is planted: real servers, each against itself, alone and beside a busy neighbour. Start
-//! reading at [`alarms`].
+//! Visits without a planted fault: real servers, each against itself, alone and beside a busy neighbour. Start reading
+//! at [`alarms`].
 
 use std::collections::BTreeMap;
 use std::process::{Child, Command, Stdio};
@@ -13,7 +13,7 @@ use super::Effort;
 use super::beside::{Outcome, process};
 use super::runs;
 
-/// Servers that are compared with themselves, as `joust run` takes them.
+/// Servers that are compared with themselves, as contenders of `joust run`.
 const SERVERS: [&str; 4] = [
     "nginx[keepalive_requests=4294967295]",
     "lighttpd",
@@ -23,18 +23,18 @@ const SERVERS: [&str; 4] = [
 /// Blocks of each run: two visits each.
 const BLOCKS: u64 = 5;
 
-/// Runs that may fail before all is given up.
+/// Most failed runs before the bench gives up.
 const FAILED_MAX: u32 = 3;
 
-/// What else the machine does meanwhile.
+/// Other load on the machine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Neighbour {
     None,
-    /// A process that needs a whole CPU, for a second in every two, on each CPU in turn.
+    /// A process that uses a whole CPU for a second in every two, alternating between the CPUs.
     Busy,
 }
 
-/// Alarms where nothing was planted.
+/// Alarms without a planted fault.
 pub struct Alarms {
     pub neighbour: Neighbour,
     pub visits: u64,
@@ -42,12 +42,12 @@ pub struct Alarms {
     pub by_check: BTreeMap<String, u64>,
     /// Visits with at least one of those.
     pub visits_with: u64,
-    /// Notes, by check: they act on nothing.
+    /// Notes, by check: they have no effect on verdicts.
     pub notes: BTreeMap<String, u64>,
     /// Runs, and findings of whole runs that act, by check.
     pub runs: u64,
     pub of_runs: BTreeMap<String, u64>,
-    /// CPU time of reading counters, over the time in which they were read.
+    /// CPU time of reading counters, divided by the time in which they were read.
     pub cost: f64,
 }
 
@@ -128,7 +128,9 @@ impl Alarms {
                 Certainty::Confirmed => "",
                 Certainty::Suspected => " (suspected)",
             };
-            *self.by_check.entry(format!("{}{sure}", finding.check)).or_default() += 1;
+            let check = format!("{}{sure}", finding.check);
+            println!("  alarm: {check}: {}", finding.evidence);
+            *self.by_check.entry(check).or_default() += 1;
         }
         for finding in notes {
             *self.notes.entry(finding.check.clone()).or_default() += 1;
@@ -136,7 +138,7 @@ impl Alarms {
     }
 }
 
-/// Something that needs a CPU now and then.
+/// A process that sometimes uses a CPU.
 struct Busy(Child);
 
 impl Busy {

@@ -187,7 +187,7 @@ fn apart_min(evidence: &Evidence, contender: usize, metric: Metric) -> f64 {
             let step = evidence.run.plan.search.as_ref().map_or(0.0, |search| search.precision.0);
             STEPS_APART_MIN * step.ln_1p()
         }
-        Metric::Throughput | Metric::P50 | Metric::P99 | Metric::Memory => APART_MIN.ln_1p(),
+        _ => APART_MIN.ln_1p(),
     }
 }
 
