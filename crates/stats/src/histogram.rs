@@ -1,9 +1,8 @@
-//! Latency histograms: mergeable, with a bounded relative error, and silent where the sample is
-//! too small for the quantile that is asked for.
+//! Latency histograms: mergeable, with a bounded relative error. They return `None` if the sample is too small for the
+//! requested quantile.
 //!
-//! One record costs an index computation and an add (a few ns); one histogram that is recorded into
-//! takes up to 270 KB. Those that are only kept are packed: some 4 bytes a bucket that is not empty,
-//! so that a run can hold thousands.
+//! One record costs an index computation and an add (a few ns). A histogram that is recorded into takes up to 270 KB.
+//! Histograms that are only kept are packed, with some 4 bytes per non-empty bucket, so that a run can hold thousands.
 
 use std::borrow::Cow;
 
@@ -12,8 +11,8 @@ use units::Nanos;
 
 use crate::packed::Packed;
 
-/// Largest span a histogram holds; longer ones count as this long. A load refuses timeouts that would
-/// let a request take longer.
+/// Longest span a histogram holds; longer ones count as this long. A load rejects timeouts that would let a request
+/// take longer.
 pub const SPAN_MAX: Nanos = Nanos::from_secs(3600);
 
 /// Counts of time spans, 1 ns to one hour, each within 0.1 % of its true value (three digits).
@@ -25,11 +24,11 @@ pub struct Histogram {
 
 type Open = hdrhistogram::Histogram<u64>;
 
-/// The counts, for recording or for keeping.
+/// The counts, open for recording or packed for keeping.
 #[derive(Clone)]
 enum Counts {
     Open(Open),
-    /// Buckets that are not empty, by their highest span, in rising order.
+    /// The non-empty buckets by their highest span, in rising order.
     Packed(Packed),
 }
 
@@ -39,7 +38,7 @@ enum Counts {
 pub struct DecodeError(String);
 
 impl Default for Histogram {
-    /// An empty one, small until something is recorded: for what may never have a span.
+    /// An empty one that stays small until something is recorded, for series that may stay empty.
     fn default() -> Self {
         Self { counts: Counts::Packed(Packed::of(std::iter::empty())) }
     }
@@ -51,7 +50,7 @@ impl Histogram {
         Self { counts: Counts::Open(empty()) }
     }
 
-    /// Makes it small; it opens again by itself when something is recorded.
+    /// Makes it small; the next record unpacks it.
     pub fn pack(&mut self) {
         if let Counts::Open(_) = self.counts {
             self.counts = Counts::Packed(Packed::of(self.buckets()));
@@ -94,13 +93,13 @@ impl Histogram {
         self.count() == 0
     }
 
-    /// The `q`-quantile (0 to 1), or `None` where fewer than [`samples_needed`] spans are in.
+    /// The `q`-quantile (0 to 1), or `None` with fewer than [`samples_needed`] spans.
     pub fn quantile(&self, q: f64) -> Option<Nanos> {
         (self.count() >= samples_needed(q)).then(|| self.quantile_unchecked(q))
     }
 
-    /// The `q`-quantile whatever the size of the sample; zero when empty. For plots of a whole
-    /// distribution; a number that is printed comes from [`Histogram::quantile`].
+    /// The `q`-quantile whatever the size of the sample; zero if empty. For plots of a whole distribution; printed
+    /// numbers come from [`Histogram::quantile`].
     pub fn quantile_unchecked(&self, q: f64) -> Nanos {
         Nanos(self.open().value_at_quantile(q))
     }
@@ -125,11 +124,11 @@ impl Histogram {
         (!self.is_empty()).then(|| Nanos(self.open().max()))
     }
 
-    /// Every bucket that is not empty: its highest span and its count, in rising order.
+    /// All non-empty buckets in rising order: highest span and count.
     pub fn buckets(&self) -> Box<dyn Iterator<Item = (Nanos, u64)> + '_> {
         match &self.counts {
             Counts::Open(counts) => Box::new(
-                // The highest span of the last bucket lies past the bound.
+                // The highest span of the last bucket is above the bound.
                 counts
                     .iter_recorded()
                     .map(|v| (Nanos(v.value_iterated_to()).min(SPAN_MAX), v.count_at_value())),
@@ -157,6 +156,25 @@ impl Histogram {
         let mut histogram = Self { counts: Counts::Open(bounded) };
         histogram.pack();
         Ok(histogram)
+    }
+
+    /// A compact form for another joust, some 4 bytes a bucket that is not empty: without the compression of
+    /// [`Histogram::encode`], which takes longer than all else that is done with a message.
+    pub fn compact(&self) -> Vec<u8> {
+        match &self.counts {
+            Counts::Open(_) => Packed::of(self.buckets()).bytes().to_vec(),
+            Counts::Packed(packed) => packed.bytes().to_vec(),
+        }
+    }
+
+    /// Reads what [`Histogram::compact`] wrote, from a sender who need not be trusted.
+    ///
+    /// # Errors
+    /// The bytes are not in that form.
+    pub fn from_compact(bytes: &[u8]) -> Result<Self, DecodeError> {
+        let packed = Packed::parse(bytes, SPAN_MAX)
+            .ok_or_else(|| DecodeError("its buckets are damaged".to_owned()))?;
+        Ok(Self { counts: Counts::Packed(packed) })
     }
 
     fn open(&self) -> Cow<'_, Open> {
@@ -202,15 +220,15 @@ impl std::fmt::Debug for Histogram {
     }
 }
 
-/// Fewest samples from which the `q`-quantile may be printed: with fewer, the chance that not one
-/// of them lies beyond the true quantile exceeds 2.5 % (72 for p95, 368 for p99, 3 688 for p99.9).
-/// By symmetry a low quantile needs as many as its mirror image.
+/// Fewest samples from which the `q`-quantile may be printed. With fewer, the probability that no sample is beyond the
+/// true quantile exceeds 2.5 % (72 for p95, 368 for p99, 3 688 for p99.9). By symmetry a low quantile needs as many as
+/// its mirror image.
 pub fn samples_needed(q: f64) -> u64 {
     let tail = q.max(1.0 - q);
     if tail >= 1.0 {
         return 1;
     }
-    // -1e-9: ln(0.025)/ln(0.5) and its like must not be pushed up by rounding.
+    // -1e-9: rounding must not push up integers such as ln(0.025)/ln(0.5).
     (0.025f64.ln() / tail.ln() - 1e-9).ceil() as u64
 }
 
@@ -244,6 +262,7 @@ mod tests {
     #[test]
     fn garbage_is_refused() {
         assert!(Histogram::decode(b"not a histogram").is_err());
+        assert!(Histogram::from_compact(b"\xffnot a histogram").is_err());
     }
 
     proptest! {
@@ -266,6 +285,9 @@ mod tests {
             packed.pack();
             prop_assert_eq!(&packed, &merged);
             prop_assert_eq!(packed.encode(), merged.encode());
+            for one in [&packed, &merged] {
+                prop_assert_eq!(&Histogram::from_compact(&one.compact()).unwrap(), &merged);
+            }
             prop_assert_eq!((packed.min(), packed.max()), (merged.min(), merged.max()));
             prop_assert_eq!(packed.quantile_unchecked(0.5), merged.quantile_unchecked(0.5));
             packed.merge(&packed.clone());

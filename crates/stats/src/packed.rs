@@ -1,8 +1,9 @@
 //! Buckets of a histogram, small: for the thousands that are kept and seldom looked at. Owns the
-//! encoding, which never leaves memory; must not know what is counted. Start reading at [`Packed`].
+//! encoding, which stays in memory or goes to another joust, never into a file that lasts. Start reading at
+//! [`Packed`].
 //!
-//! A bucket is the distance of its span from the one before and its count, each as a number of as many
-//! bytes as it needs, seven bits each (LEB128): 3 to 5 bytes where a pair of integers takes 16.
+//! A bucket is its count and the distance of its span from the one before. Each is a variable-length integer of seven
+//! bits per byte (LEB128): a bucket takes 3 to 5 bytes, where a pair of integers would take 16.
 
 use units::Nanos;
 
@@ -15,7 +16,7 @@ pub(crate) struct Packed {
 }
 
 impl Packed {
-    /// Packs buckets, which come in rising order.
+    /// Packs buckets that come in rising order.
     pub(crate) fn of(buckets: impl Iterator<Item = (Nanos, u64)>) -> Self {
         let (mut bytes, mut total, mut before) = (Vec::new(), 0, 0);
         for (span, count) in buckets {
@@ -30,6 +31,28 @@ impl Packed {
     /// Sum of the counts.
     pub(crate) fn total(&self) -> u64 {
         self.total
+    }
+
+    /// The packed form, for [`Packed::parse`].
+    pub(crate) fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    /// Reads [`Packed::bytes`] of an untrusted sender. `None` for what it would not have written: a number that is
+    /// cut or too large, spans that do not rise or lie above `span_max`, a count of zero, counts whose sum overflows.
+    pub(crate) fn parse(bytes: &[u8], span_max: Nanos) -> Option<Self> {
+        let (mut rest, mut span, mut total, mut is_first) = (bytes, 0u64, 0u64, true);
+        while !rest.is_empty() {
+            let rise = take_checked(&mut rest)?;
+            let count = take_checked(&mut rest)?;
+            if (rise == 0 && !is_first) || count == 0 {
+                return None;
+            }
+            span = span.checked_add(rise).filter(|span| *span <= span_max.0)?;
+            total = total.checked_add(count)?;
+            is_first = false;
+        }
+        Some(Self { bytes: bytes.into(), total })
     }
 
     /// The buckets, in rising order.
@@ -63,6 +86,17 @@ fn take(rest: &mut &[u8]) -> Option<u64> {
     None
 }
 
+/// The next number of untrusted bytes; `None` where it is cut, or has more than 64 bits.
+fn take_checked(rest: &mut &[u8]) -> Option<u64> {
+    /// Bytes of the largest number, of which the last has one bit.
+    const BYTES_MAX: usize = 10;
+    let last = rest.iter().take(BYTES_MAX).position(|byte| byte & 0x80 == 0)?;
+    if last + 1 == BYTES_MAX && rest[last] > 1 {
+        return None;
+    }
+    take(rest)
+}
+
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeMap;
@@ -80,6 +114,31 @@ mod tests {
             prop_assert_eq!(packed.total(), buckets.values().sum::<u64>());
             prop_assert!(packed.buckets().eq(pairs()));
         }
+
+        #[test]
+        fn bytes_of_a_stranger_are_read_or_refused(bytes in prop::collection::vec(any::<u8>(), 0..40)) {
+            if let Some(packed) = Packed::parse(&bytes, Nanos(u64::MAX)) {
+                let sum: u64 = packed.buckets().map(|(_, count)| count).sum();
+                prop_assert_eq!(packed.total(), sum);
+                prop_assert!(packed.buckets().zip(packed.buckets().skip(1)).all(|(a, b)| a.0 < b.0));
+            }
+        }
+    }
+
+    #[test]
+    fn what_was_not_packed_here_is_refused() {
+        let packed = Packed::of([(Nanos(5), 1), (Nanos(900), 70_000)].into_iter());
+        let read = |bytes: &[u8]| Packed::parse(bytes, Nanos(1_000));
+        assert_eq!(read(packed.bytes()), Some(packed.clone()));
+        assert!(read(&packed.bytes()[..packed.bytes().len() - 1]).is_none(), "cut");
+        assert!(read(&[5, 1, 0, 1]).is_none(), "a span twice");
+        assert!(read(&[5, 0]).is_none(), "a count of zero");
+        assert!(Packed::parse(packed.bytes(), Nanos(899)).is_none(), "too long a span");
+        let wide = [&[0xff; 9][..], &[2, 1]].concat();
+        assert!(Packed::parse(&wide, Nanos(u64::MAX)).is_none(), "65 bits");
+        let largest = [&[1][..], &[0xff; 9], &[1]].concat();
+        assert!(Packed::parse(&largest, Nanos(9)).is_some());
+        assert!(Packed::parse(&[&largest[..], &[1, 1]].concat(), Nanos(9)).is_none(), "their sum");
     }
 
     #[test]

@@ -1,12 +1,12 @@
-//! Which crate may build on which: the table of ARCHITECTURE.md, and what the manifests say.
+//! Which crate may depend on which: the table of ARCHITECTURE.md, compared with the manifests.
 
 use std::collections::BTreeMap;
 
 use crate::source;
 
-/// Crate, and what it may depend on among ours. What is not listed points up or sideways.
+/// A crate, and those of ours that it may depend on. Everything else would point up or sideways.
 const MAY_DEPEND_ON: &[(&str, &[&str])] = &[
-    // For tests: no product code may have it.
+    // For tests: product code must not use it.
     ("skips", &[]),
     ("units", &[]),
     ("sys", &["units"]),
@@ -21,6 +21,7 @@ const MAY_DEPEND_ON: &[(&str, &[&str])] = &[
     ("lab", &["units", "load", "classic", "doctor", "record", "stats", "sys"]),
     ("history", &["units", "record", "stats"]),
     ("report", &["units", "record", "stats"]),
+    ("fleet", &["units", "record", "stats"]),
     (
         "cli",
         &[
@@ -30,7 +31,7 @@ const MAY_DEPEND_ON: &[(&str, &[&str])] = &[
     ),
 ];
 
-/// Libraries that a crate may not have, because what it must not know would come with them.
+/// Libraries that a crate must not use, because they bring in what it must not know.
 const MAY_NOT_HAVE: &[(&str, &[&str])] = &[
     ("units", &["rustix", "libc", "nix", "socket2"]),
     ("wire", &["rustix", "libc", "nix", "socket2", "jiff", "rand"]),
@@ -43,13 +44,14 @@ const MAY_NOT_HAVE: &[(&str, &[&str])] = &[
         &["rustix", "libc", "nix", "socket2", "procfs", "comfy-table", "minijinja", "clap"],
     ),
     ("report", &["rustix", "libc", "nix", "socket2", "procfs", "jiff", "crossterm", "rusqlite"]),
+    ("fleet", &["rustix", "libc", "nix", "socket2"]),
     ("load", &["tokio", "mio", "hyper", "async-std", "smol", "clap"]),
     ("site", &["tokio", "mio", "hyper", "async-std", "smol", "clap"]),
     ("serve", &["tokio", "mio", "hyper", "async-std", "smol", "clap"]),
     ("lab", &["clap", "comfy-table", "minijinja"]),
 ];
 
-/// What is wrong with the arrows, each (from, to).
+/// The forbidden dependencies among these, each (from, to).
 pub fn violations(arrows: &[(String, String)]) -> Vec<String> {
     let ours: BTreeMap<&str, &[&str]> = MAY_DEPEND_ON.iter().copied().collect();
     let shut: BTreeMap<&str, &[&str]> = MAY_NOT_HAVE.iter().copied().collect();
@@ -62,7 +64,7 @@ pub fn violations(arrows: &[(String, String)]) -> Vec<String> {
     broken.map(|(from, to)| format!("{from} may not depend on {to}")).collect()
 }
 
-/// The arrows that the manifests draw; dev-dependencies are left out, tests may look anywhere.
+/// The dependencies in the manifests, without dev-dependencies: tests may use anything.
 pub fn from_manifests() -> Vec<(String, String)> {
     let crates = source::top().join("crates");
     let mut arrows = Vec::new();

@@ -1,0 +1,417 @@
+//! The controller's part in a run: what each agent still owes, and so what is sent. Owns the phases and their
+//! deadlines, not how anything is sent. Start reading at [`Conductor::orders`].
+//!
+//! ```text
+//! preparing -> arming -> committing -> running -> stopping -> collecting -> over
+//! ```
+//!
+//! Orders are not remembered as sent: whoever has not answered as its phase asks is told again, so that a lost
+//! message costs a round and no more. Every phase has a deadline; none waits for ever. Nothing begins unless every
+//! agent has armed the same instant.
+
+use std::collections::BTreeMap;
+
+use record::Share;
+use units::Nanos;
+
+use crate::ids::Id;
+use crate::order::{Answer, Command, Order};
+use crate::tally::AgentTotals;
+
+/// What happens when an agent is lost while a load runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OnLoss {
+    /// The load is ended on all agents.
+    Abort,
+    /// The others go on, and the result says what is missing.
+    Continue,
+}
+
+/// Times of a run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RunTimes {
+    /// For all agents to be ready.
+    pub prepare: Nanos,
+    /// From arming to the start.
+    pub lead: Nanos,
+    /// How long before the start all must have armed.
+    pub margin: Nanos,
+    /// How long after its planned end a load may still take.
+    pub grace: Nanos,
+    /// For all agents to have ended and sent everything.
+    pub collect: Nanos,
+    /// Silence from which an agent is suspect.
+    pub suspect: Nanos,
+    /// Silence from which it is lost.
+    pub lost: Nanos,
+    /// The agents' dead-man timer: a lost one may load for this long after it was heard.
+    pub dead_man: Nanos,
+}
+
+impl Default for RunTimes {
+    fn default() -> Self {
+        Self {
+            prepare: Nanos::from_secs(60),
+            lead: Nanos::from_secs(2),
+            margin: Nanos::from_millis(500),
+            grace: Nanos::from_secs(5),
+            collect: Nanos::from_secs(60),
+            suspect: Nanos::from_secs(3),
+            lost: Nanos::from_secs(10),
+            dead_man: Nanos::from_secs(15),
+        }
+    }
+}
+
+/// Where a run is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Phase {
+    /// Agents fetch the plan.
+    Preparing,
+    /// They are told when it begins.
+    Arming {
+        /// On the run clock.
+        at: Nanos,
+    },
+    /// They are told that it does begin then.
+    Committing {
+        /// On the run clock.
+        at: Nanos,
+    },
+    /// The load.
+    Running {
+        /// When it began, on the run clock.
+        at: Nanos,
+    },
+    /// It is being ended, and why.
+    Stopping {
+        /// A sentence.
+        why: String,
+        /// When it began; `None` if it did not.
+        at: Option<Nanos>,
+    },
+    /// Messages that are missing are waited for.
+    Collecting {
+        /// Why it ended early; `None` if it ended as planned.
+        why: Option<String>,
+    },
+    /// Nothing more is sent.
+    Over {
+        /// Why it ended early; `None` if it ended as planned.
+        why: Option<String>,
+    },
+}
+
+/// How an agent stands with the controller.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Standing {
+    /// It was heard a short time ago.
+    Heard,
+    /// It was silent for a while.
+    Suspect,
+    /// It was silent for so long that it counts as lost; it may load until its dead-man timer ends.
+    Lost {
+        /// When it was last heard, on the run clock.
+        since: Nanos,
+    },
+}
+
+/// An agent of the run.
+#[derive(Debug, Clone)]
+struct Member {
+    share: Share,
+    heard: Nanos,
+    last: Option<Answer>,
+    is_whole: bool,
+    is_released: bool,
+}
+
+/// The controller's part in a run.
+#[derive(Debug)]
+pub struct Conductor {
+    run: Id,
+    epoch: u64,
+    plan: String,
+    duration: Nanos,
+    times: RunTimes,
+    on_loss: OnLoss,
+    phase: Phase,
+    since: Nanos,
+    members: BTreeMap<Id, Member>,
+}
+
+impl Conductor {
+    /// A run of these agents, each with its share; `plan` is its digest.
+    pub fn new(
+        (run, epoch): (Id, u64),
+        (plan, duration): (String, Nanos),
+        agents: &[Id],
+        (times, on_loss): (RunTimes, OnLoss),
+        now: Nanos,
+    ) -> Self {
+        let of = agents.len() as u32;
+        let member = |index| Member {
+            share: Share { index, of },
+            heard: now,
+            last: None,
+            is_whole: false,
+            is_released: false,
+        };
+        let members = agents.iter().cloned().zip((0..).map(member)).collect();
+        let phase = Phase::Preparing;
+        Self { run, epoch, plan, duration, times, on_loss, phase, since: now, members }
+    }
+
+    /// Where the run is.
+    pub fn phase(&self) -> &Phase {
+        &self.phase
+    }
+
+    /// How an agent stands; `None` for a stranger.
+    pub fn standing(&self, agent: &Id, now: Nanos) -> Option<Standing> {
+        self.members.get(agent).map(|member| self.times.standing(member.heard, now))
+    }
+
+    /// Takes an agent's answer.
+    pub fn answered(&mut self, agent: &Id, answer: Answer, now: Nanos) {
+        let Some(member) = self.members.get_mut(agent) else { return };
+        member.heard = now;
+        if answer == Answer::Free && matches!(self.phase, Phase::Collecting { .. }) {
+            member.is_released |= member.is_whole;
+        }
+        // What is over stays so: an answer may have been on the way for long.
+        if !matches!(member.last, Some(Answer::Finished(_))) {
+            member.last = Some(answer);
+        }
+    }
+
+    /// An agent was heard by its beat.
+    pub fn heard(&mut self, agent: &Id, now: Nanos) {
+        if let Some(member) = self.members.get_mut(agent) {
+            member.heard = now;
+        }
+    }
+
+    /// All of an agent's messages are here.
+    pub fn collected(&mut self, agent: &Id) {
+        if let Some(member) = self.members.get_mut(agent) {
+            member.is_whole = true;
+        }
+    }
+
+    /// What an agent says that it sent, once its load is over.
+    pub fn totals(&self, agent: &Id) -> Option<AgentTotals> {
+        match self.members.get(agent)?.last {
+            Some(Answer::Finished(totals)) => Some(totals),
+            _ => None,
+        }
+    }
+
+    /// Ends the run early.
+    pub fn stop(&mut self, why: &str, now: Nanos) {
+        if !matches!(
+            self.phase,
+            Phase::Stopping { .. } | Phase::Collecting { .. } | Phase::Over { .. }
+        ) {
+            let at = self.begun();
+            self.enter(Phase::Stopping { why: why.to_owned(), at }, now);
+        }
+    }
+
+    /// Moves on as far as answers and time allow, and returns what to send now, to whom.
+    pub fn orders(&mut self, now: Nanos) -> Vec<(Id, Command)> {
+        // Each step enters a later phase, of which there are seven.
+        while let Some(next) = self.next(now) {
+            self.enter(next, now);
+        }
+        let owed = self.members.iter().filter_map(|(id, member)| {
+            let order = self.owed(member)?;
+            Some((id.clone(), Command { run: self.run.clone(), epoch: self.epoch, order }))
+        });
+        owed.collect()
+    }
+
+    fn enter(&mut self, phase: Phase, now: Nanos) {
+        self.phase = phase;
+        self.since = now;
+    }
+
+    /// When the load began or may have begun.
+    fn begun(&self) -> Option<Nanos> {
+        match self.phase {
+            Phase::Committing { at } | Phase::Running { at } => Some(at),
+            _ => None,
+        }
+    }
+
+    /// The phase after this one, once it is due.
+    fn next(&self, now: Nanos) -> Option<Phase> {
+        let waited = now.saturating_sub(self.since);
+        if let Some(why) = self.trouble(now) {
+            return Some(Phase::Stopping { why, at: self.begun() });
+        }
+        match &self.phase {
+            Phase::Preparing => {
+                if self.all(|answer| *answer == Answer::Ready) {
+                    return Some(Phase::Arming { at: now + self.times.lead });
+                }
+                let late = self.those_not(|answer| *answer == Answer::Ready);
+                (waited > self.times.prepare)
+                    .then(|| self.stopping(format!("not ready in time: {late}")))
+            }
+            Phase::Arming { at } => {
+                let is_armed = |answer: &Answer| *answer == Answer::Armed { at: *at };
+                if self.all(is_armed) {
+                    return Some(Phase::Committing { at: *at });
+                }
+                let late = self.those_not(is_armed);
+                (now + self.times.margin > *at)
+                    .then(|| self.stopping(format!("not armed in time: {late}")))
+            }
+            Phase::Committing { at } => {
+                if self.all(has_begun) {
+                    return Some(Phase::Running { at: *at });
+                }
+                let late = self.those_not(has_begun);
+                (now > *at + self.times.margin)
+                    .then(|| self.stopping(format!("did not begin in time: {late}")))
+            }
+            Phase::Running { at } => {
+                let is_over = self.members.values().all(|member| {
+                    is_finished(member)
+                        || member.last.as_ref().is_some_and(has_left)
+                        || matches!(self.times.standing(member.heard, now), Standing::Lost { .. })
+                });
+                let end = *at + self.duration + self.times.grace;
+                if is_over {
+                    return Some(Phase::Collecting { why: None });
+                }
+                let late = self.those_not(|answer| matches!(answer, Answer::Finished(_)));
+                (now > end).then(|| self.stopping(format!("did not end in time: {late}")))
+            }
+            Phase::Stopping { why, at } => {
+                // Nobody that was to load may still do so.
+                let is_still = |member: &Member| {
+                    is_finished(member) || member.last.as_ref().is_some_and(has_left)
+                };
+                let is_safe = at.is_none() || waited > self.times.dead_man + self.times.grace;
+                let all_still = self.members.values().all(is_still);
+                (all_still || (is_safe && waited > self.times.lost))
+                    .then(|| Phase::Collecting { why: Some(why.clone()) })
+            }
+            Phase::Collecting { why } => {
+                let is_done =
+                    |member: &Member| member.is_released || self.totals_of(member).is_none();
+                (self.members.values().all(is_done) || waited > self.times.collect)
+                    .then(|| Phase::Over { why: why.clone() })
+            }
+            Phase::Over { .. } => None,
+        }
+    }
+
+    fn stopping(&self, why: String) -> Phase {
+        Phase::Stopping { why, at: self.begun() }
+    }
+
+    /// Why the run cannot go on.
+    fn trouble(&self, now: Nanos) -> Option<String> {
+        let is_before = matches!(
+            self.phase,
+            Phase::Preparing | Phase::Arming { .. } | Phase::Committing { .. }
+        );
+        let is_running = matches!(self.phase, Phase::Running { .. });
+        if !is_before && !is_running {
+            return None;
+        }
+        self.members.iter().find_map(|(id, member)| {
+            let why = match &member.last {
+                Some(Answer::Failed(why)) => format!("{id} failed: {why}"),
+                Some(Answer::Busy(run)) => format!("{id} works for another run, {run}"),
+                Some(Answer::TooLate { by }) => format!("{id} was told too late, by {by}"),
+                Some(Answer::Fenced { by }) => {
+                    format!("another controller took over, with fencing number {by}")
+                }
+                // It was in the run and has forgotten it: its process ended, or its dead-man timer.
+                Some(Answer::Free) => format!("{id} left the run"),
+                _ => match self.times.standing(member.heard, now) {
+                    Standing::Lost { since } if is_before || self.on_loss == OnLoss::Abort => {
+                        format!("{id} was lost: not heard since {since} of the run's clock")
+                    }
+                    _ => return None,
+                },
+            };
+            let goes_on = is_running
+                && self.on_loss == OnLoss::Continue
+                && !matches!(member.last, Some(Answer::Fenced { .. }));
+            (!goes_on && !is_finished(member)).then_some(why)
+        })
+    }
+
+    fn totals_of(&self, member: &Member) -> Option<AgentTotals> {
+        match member.last {
+            Some(Answer::Finished(totals)) => Some(totals),
+            _ => None,
+        }
+    }
+
+    fn all(&self, is: impl Fn(&Answer) -> bool) -> bool {
+        self.members.values().all(|member| member.last.as_ref().is_some_and(&is))
+    }
+
+    fn those_not(&self, is: impl Fn(&Answer) -> bool) -> String {
+        let not = self.members.iter().filter(|(_, m)| !m.last.as_ref().is_some_and(&is));
+        not.map(|(id, _)| id.as_str()).collect::<Vec<_>>().join(", ")
+    }
+
+    /// What an agent is to be told in this phase, again and again until it has answered.
+    fn owed(&self, member: &Member) -> Option<Order> {
+        let last = member.last.as_ref();
+        match &self.phase {
+            Phase::Preparing => (last != Some(&Answer::Ready)).then(|| Order::Prepare {
+                plan: self.plan.clone(),
+                share: member.share,
+                duration: self.duration,
+            }),
+            Phase::Arming { at } => {
+                (last != Some(&Answer::Armed { at: *at })).then_some(Order::Arm { at: *at })
+            }
+            Phase::Committing { at } => {
+                (!last.is_some_and(has_begun)).then_some(Order::Commit { at: *at })
+            }
+            // Nothing: an agent keeps to its plan by itself, and its beat tells how it stands.
+            Phase::Running { .. } | Phase::Over { .. } => None,
+            Phase::Stopping { at, .. } => match (at, last) {
+                (_, Some(Answer::Free | Answer::Finished(_) | Answer::Busy(_))) => None,
+                (None, _) => Some(Order::Cancel),
+                (Some(_), Some(Answer::Failed(_))) => Some(Order::Release),
+                (Some(_), _) => Some(Order::Stop { at_once: false }),
+            },
+            Phase::Collecting { .. } => {
+                (member.is_whole && !member.is_released).then_some(Order::Release)
+            }
+        }
+    }
+}
+
+impl RunTimes {
+    fn standing(&self, heard: Nanos, now: Nanos) -> Standing {
+        match now.saturating_sub(heard) {
+            silent if silent > self.lost => Standing::Lost { since: heard },
+            silent if silent > self.suspect => Standing::Suspect,
+            _ => Standing::Heard,
+        }
+    }
+}
+
+fn is_finished(member: &Member) -> bool {
+    matches!(member.last, Some(Answer::Finished(_)))
+}
+
+fn has_begun(answer: &Answer) -> bool {
+    matches!(answer, Answer::Committed | Answer::Running | Answer::Finished(_))
+}
+
+/// An agent that holds nothing of this run any more.
+fn has_left(answer: &Answer) -> bool {
+    matches!(answer, Answer::Free | Answer::Busy(_) | Answer::Failed(_) | Answer::Fenced { .. })
+}

@@ -1,0 +1,270 @@
+//! An agent's part in a run: what it answers to each order, and what it does. Owns the states, not how a load is
+//! made or a message sent: what is to be done is returned. Start reading at [`Seat::obey`].
+//!
+//! ```text
+//! free -> preparing -> ready -> armed -> committed -> running -> finished -> free
+//! ```
+//!
+//! An agent begins only with both orders in hand, `Arm` and `Commit`, and by its own clock. It needs nobody to end:
+//! when nothing came from its controller for as long as its dead-man timer allows, and at the planned end plus a
+//! grace, its load is over, whatever the network does.
+
+use units::Nanos;
+
+use crate::ids::Id;
+use crate::order::{Answer, Command, Order};
+use crate::tally::AgentTotals;
+
+/// Times of an agent, which its plan sets.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SeatTimes {
+    /// Longest silence of the controller.
+    pub dead_man: Nanos,
+    /// How long after its planned end a load may still take.
+    pub grace: Nanos,
+}
+
+/// What an agent has to do now.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Deed {
+    /// Fetch and check a plan; [`Seat::prepared`] tells how that ended.
+    Prepare(Order),
+    /// Start the load at this instant of the agent's own clock.
+    Begin {
+        /// On the agent's clock.
+        at: Nanos,
+    },
+    /// End the load; [`Seat::finished`] tells when it has ended.
+    End {
+        /// Whether what is in flight is given up.
+        at_once: bool,
+    },
+    /// Give up what was prepared.
+    Forget,
+    /// Delete the spool.
+    Delete,
+}
+
+/// Where an agent is in a run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum State {
+    Preparing,
+    Ready,
+    Armed { run_at: Nanos, at: Nanos },
+    Committed { at: Nanos },
+    Running { at: Nanos, is_ending: bool },
+    Finished(AgentTotals),
+    Failed(String),
+}
+
+/// An agent's part in a run.
+#[derive(Debug)]
+pub struct Seat {
+    times: SeatTimes,
+    held: Option<Held>,
+}
+
+/// The run that an agent works for.
+#[derive(Debug)]
+struct Held {
+    run: Id,
+    epoch: u64,
+    duration: Nanos,
+    heard: Nanos,
+    state: State,
+}
+
+impl Seat {
+    /// An agent that works for nobody.
+    pub fn new(times: SeatTimes) -> Self {
+        Self { times, held: None }
+    }
+
+    /// Answers an order. `now` is on the agent's clock, and `to_agent` says when an instant of the run clock is on it;
+    /// `None` while the run clock is not known well enough.
+    pub fn obey(
+        &mut self,
+        command: &Command,
+        now: Nanos,
+        to_agent: impl Fn(Nanos) -> Option<Nanos>,
+    ) -> (Answer, Option<Deed>) {
+        let Some(held) = &mut self.held else { return self.begin(command, now) };
+        if held.run != command.run {
+            // A run that is over does not keep others out: what was not collected of it stays on disk.
+            if matches!(held.state, State::Finished(_) | State::Failed(_)) {
+                return self.begin(command, now);
+            }
+            return match command.order {
+                // It is not here, which is what these ask for.
+                Order::Cancel | Order::Release | Order::Stop { .. } => (Answer::Free, None),
+                _ => (Answer::Busy(held.run.clone()), None),
+            };
+        }
+        if command.epoch < held.epoch {
+            return (Answer::Fenced { by: held.epoch }, None);
+        }
+        held.epoch = command.epoch;
+        held.heard = now;
+        match (&command.order, &held.state) {
+            (Order::Cancel, State::Preparing | State::Ready | State::Armed { .. }) => {
+                self.held = None;
+                (Answer::Free, Some(Deed::Forget))
+            }
+            (Order::Cancel | Order::Release, State::Failed(_)) => {
+                self.held = None;
+                (Answer::Free, Some(Deed::Delete))
+            }
+            (Order::Release, State::Finished(_)) => {
+                self.held = None;
+                (Answer::Free, Some(Deed::Delete))
+            }
+            (Order::Arm { at }, State::Ready | State::Armed { .. }) => held.arm(*at, now, to_agent),
+            (Order::Commit { at }, State::Armed { run_at, at: own }) => {
+                held.commit(*at, (*run_at, *own), now)
+            }
+            // A stop before the start takes back the commitment.
+            (Order::Stop { .. } | Order::Cancel, State::Committed { .. }) => {
+                self.held = None;
+                (Answer::Free, Some(Deed::Forget))
+            }
+            (Order::Stop { .. }, State::Preparing | State::Ready | State::Armed { .. }) => {
+                self.held = None;
+                (Answer::Free, Some(Deed::Forget))
+            }
+            (Order::Stop { at_once }, State::Running { at, is_ending }) => {
+                let (at, is_new) = (*at, *at_once || !*is_ending);
+                held.state = State::Running { at, is_ending: true };
+                (Answer::Running, is_new.then_some(Deed::End { at_once: *at_once }))
+            }
+            // Anything else has been done, or comes too late: what is now is the answer.
+            (_, state) => (state.answer(), None),
+        }
+    }
+
+    fn begin(&mut self, command: &Command, now: Nanos) -> (Answer, Option<Deed>) {
+        let Order::Prepare { duration, .. } = command.order else { return (Answer::Free, None) };
+        self.held = Some(Held {
+            run: command.run.clone(),
+            epoch: command.epoch,
+            duration,
+            heard: now,
+            state: State::Preparing,
+        });
+        (Answer::Preparing, Some(Deed::Prepare(command.order.clone())))
+    }
+
+    /// How preparing ended.
+    pub fn prepared(&mut self, run: &Id, result: Result<(), String>) {
+        if let Some(held) = self.held.as_mut().filter(|held| held.run == *run)
+            && held.state == State::Preparing
+        {
+            held.state = result.map_or_else(State::Failed, |()| State::Ready);
+        }
+    }
+
+    /// The load is over, or its worker ended without a result.
+    pub fn finished(&mut self, run: &Id, result: Result<AgentTotals, String>) {
+        if let Some(held) = self.held.as_mut().filter(|held| held.run == *run) {
+            held.state = result.map_or_else(State::Failed, State::Finished);
+        }
+    }
+
+    /// The controller was heard, by an order or its beat.
+    pub fn heard(&mut self, run: &Id, epoch: u64, now: Nanos) {
+        if let Some(held) = self.held.as_mut().filter(|held| held.run == *run)
+            && epoch >= held.epoch
+        {
+            held.epoch = epoch;
+            held.heard = now;
+        }
+    }
+
+    /// What is to be done because time has passed.
+    pub fn tick(&mut self, now: Nanos) -> Option<Deed> {
+        let times = self.times;
+        let held = self.held.as_mut()?;
+        let is_alone = now > held.heard.saturating_add(times.dead_man);
+        match held.state {
+            State::Committed { at } if now >= at => {
+                held.state = State::Running { at, is_ending: false };
+                None
+            }
+            State::Preparing | State::Ready | State::Armed { .. } | State::Committed { .. }
+                if is_alone =>
+            {
+                self.held = None;
+                Some(Deed::Forget)
+            }
+            State::Running { at, is_ending } => {
+                let end = at.saturating_add(held.duration);
+                if now > end.saturating_add(times.grace) {
+                    return Some(Deed::End { at_once: true });
+                }
+                (is_alone && !is_ending).then(|| {
+                    held.state = State::Running { at, is_ending: true };
+                    Deed::End { at_once: false }
+                })
+            }
+            _ => None,
+        }
+    }
+
+    /// The run that it works for, and what it would answer.
+    pub fn standing(&self) -> Option<(&Id, Answer)> {
+        self.held.as_ref().map(|held| (&held.run, held.state.answer()))
+    }
+
+    /// Whether its load may be running.
+    pub fn is_loading(&self) -> bool {
+        matches!(self.held, Some(Held { state: State::Running { .. }, .. }))
+    }
+}
+
+impl Held {
+    fn arm(
+        &mut self,
+        run_at: Nanos,
+        now: Nanos,
+        to_agent: impl Fn(Nanos) -> Option<Nanos>,
+    ) -> (Answer, Option<Deed>) {
+        let Some(at) = to_agent(run_at) else {
+            return (Answer::Ready, None);
+        };
+        if at <= now {
+            return (Answer::TooLate { by: now.saturating_sub(at) }, None);
+        }
+        self.state = State::Armed { run_at, at };
+        (Answer::Armed { at: run_at }, None)
+    }
+
+    fn commit(
+        &mut self,
+        ordered: Nanos,
+        (run_at, at): (Nanos, Nanos),
+        now: Nanos,
+    ) -> (Answer, Option<Deed>) {
+        if ordered != run_at {
+            // Of another try: the one that is armed now is not committed to.
+            return (Answer::Armed { at: run_at }, None);
+        }
+        if at <= now {
+            return (Answer::TooLate { by: now.saturating_sub(at) }, None);
+        }
+        self.state = State::Committed { at };
+        (Answer::Committed, Some(Deed::Begin { at }))
+    }
+}
+
+impl State {
+    fn answer(&self) -> Answer {
+        match self {
+            Self::Preparing => Answer::Preparing,
+            Self::Ready => Answer::Ready,
+            Self::Armed { run_at, .. } => Answer::Armed { at: *run_at },
+            Self::Committed { .. } => Answer::Committed,
+            Self::Running { .. } => Answer::Running,
+            Self::Finished(totals) => Answer::Finished(*totals),
+            Self::Failed(why) => Answer::Failed(why.clone()),
+        }
+    }
+}

@@ -1,0 +1,289 @@
+//! What the controller has of a run: windows of all agents, each added once, whatever order they come in. Owns the
+//! sums and what is missing from them. Start reading at [`Tally`].
+//!
+//! Counts and histograms add up, so the sum does not depend on the order. A message that comes twice is known by its
+//! number. Two different messages with one number are a fault of the agent, and are counted, not chosen between.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+
+use record::Interval;
+use units::Nanos;
+
+use crate::coverage::{Cell, Coverage};
+use crate::ids::Id;
+use crate::window::Window;
+
+/// Windows whose histograms are kept open for adding, 0.5 MB each; others are packed, 10 KB each.
+const OPEN_MAX: usize = 16;
+
+/// What is expected of a run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Expected {
+    /// The run.
+    pub run: Id,
+    /// Agents and the fencing numbers of those who may have commanded them.
+    pub agents: BTreeMap<Id, u32>,
+    /// Fencing numbers that were in force: one, or more after a take-over.
+    pub epochs: BTreeSet<u64>,
+    /// Windows of a whole load.
+    pub windows: u32,
+}
+
+/// What became of a message.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Taken {
+    /// It is in the sums now.
+    Added,
+    /// It was in them already.
+    Again,
+    /// Another message had its number: the first stays.
+    Conflicts,
+    /// Of another run, of an agent that has no share, of a controller that was not in force, or after the end.
+    Foreign,
+}
+
+/// The windows of a run so far.
+#[derive(Debug)]
+pub struct Tally {
+    expected: Expected,
+    windows: BTreeMap<u32, Interval>,
+    /// Windows whose histograms are open, the last used at the end.
+    open: VecDeque<u32>,
+    agents: BTreeMap<Id, OfAgent>,
+    conflicts: u64,
+    foreign: u64,
+}
+
+/// What came of one agent.
+#[derive(Debug, Default)]
+struct OfAgent {
+    /// Number of each message, and a digest of it.
+    messages: BTreeMap<u64, u64>,
+    cells: Vec<Cell>,
+    started: u64,
+    done: u64,
+    clock_error_max: Nanos,
+}
+
+/// The totals of an agent, as it states them when its load is over.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct AgentTotals {
+    /// Messages that it sent: their numbers are 0 to this, less one.
+    pub messages: u64,
+    /// Requests started.
+    pub started: u64,
+    /// Requests that ended, well or not.
+    pub done: u64,
+}
+
+impl Tally {
+    /// Nothing has come yet.
+    pub fn new(expected: Expected) -> Self {
+        let cells = || vec![Cell::Missing; expected.windows as usize];
+        let agents = expected.agents.keys();
+        let agents =
+            agents.map(|id| (id.clone(), OfAgent { cells: cells(), ..OfAgent::default() }));
+        Self {
+            agents: agents.collect(),
+            windows: BTreeMap::new(),
+            open: VecDeque::new(),
+            conflicts: 0,
+            foreign: 0,
+            expected,
+        }
+    }
+
+    /// Adds a message. `late`: it came after its agent's load should have been reported.
+    pub fn take(&mut self, window: &Window, late: bool) -> Taken {
+        let is_ours = window.run == self.expected.run
+            && self.expected.epochs.contains(&window.epoch)
+            && window.number < self.expected.windows;
+        let Some(agent) = self.agents.get_mut(&window.agent).filter(|_| is_ours) else {
+            self.foreign += 1;
+            return Taken::Foreign;
+        };
+        let digest = digest(window);
+        if let Some(known) = agent.messages.get(&window.seq) {
+            let is_same = *known == digest;
+            self.conflicts += u64::from(!is_same);
+            return if is_same { Taken::Again } else { Taken::Conflicts };
+        }
+        agent.messages.insert(window.seq, digest);
+        let cell = &mut agent.cells[window.number as usize];
+        *cell = match (*cell, late) {
+            (Cell::Missing, true) => Cell::Late,
+            (Cell::Missing, false) => Cell::Received,
+            (known, _) => known,
+        };
+        agent.started += window.happened.started;
+        agent.done += window.done();
+        agent.clock_error_max = agent.clock_error_max.max(window.clock_error);
+        self.add(window.number, &window.happened);
+        Taken::Added
+    }
+
+    fn add(&mut self, number: u32, happened: &Interval) {
+        let sum = self.windows.entry(number).or_insert_with(|| Interval {
+            service: stats::Histogram::default(),
+            response: stats::Histogram::default(),
+            ..Interval::new(happened.start, happened.length)
+        });
+        sum.length = sum.length.max(happened.length);
+        sum.merge(happened);
+        self.open.retain(|open| *open != number);
+        self.open.push_back(number);
+        if self.open.len() > OPEN_MAX {
+            let longest_unused = self.open.pop_front().expect("it has one more");
+            let packed = self.windows.get_mut(&longest_unused).expect("it was added");
+            packed.service.pack();
+            packed.response.pack();
+        }
+    }
+
+    /// The sum of all agents in each window, in order.
+    pub fn windows(&self) -> impl Iterator<Item = (u32, &Interval)> {
+        self.windows.iter().map(|(number, sum)| (*number, sum))
+    }
+
+    /// What is there of each agent and window.
+    pub fn coverage(&self) -> Coverage {
+        let rows = self.agents.iter().map(|(id, agent)| (id.clone(), agent.cells.clone()));
+        Coverage { rows: rows.collect() }
+    }
+
+    /// Numbers of messages that are missing of an agent, of those that it says it sent; at most `most` of them.
+    pub fn missing(&self, agent: &Id, totals: AgentTotals, most: usize) -> Vec<u64> {
+        let Some(known) = self.agents.get(agent) else { return Vec::new() };
+        (0..totals.messages).filter(|seq| !known.messages.contains_key(seq)).take(most).collect()
+    }
+
+    /// Whether all of an agent's messages are here, and add up to what it says.
+    pub fn is_whole(&self, agent: &Id, totals: AgentTotals) -> bool {
+        self.agents.get(agent).is_some_and(|known| {
+            known.messages.len() as u64 == totals.messages
+                && known.messages.keys().next_back().is_none_or(|last| *last < totals.messages)
+                && (known.started, known.done) == (totals.started, totals.done)
+        })
+    }
+
+    /// The largest error of an agent's clock in any of its windows.
+    pub fn clock_error(&self, agent: &Id) -> Option<Nanos> {
+        self.agents.get(agent).map(|known| known.clock_error_max)
+    }
+
+    /// Messages whose number another message had.
+    pub fn conflicts(&self) -> u64 {
+        self.conflicts
+    }
+
+    /// Messages that were not of this run.
+    pub fn foreign(&self) -> u64 {
+        self.foreign
+    }
+}
+
+fn digest(window: &Window) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    window.encode().hash(&mut hasher);
+    hasher.finish()
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::window::tests::window;
+
+    fn expected(windows: u32) -> Expected {
+        let agents = ["a-1", "a-2", "a-3"].map(|id| id.parse().unwrap());
+        Expected {
+            run: "r-1".parse().unwrap(),
+            agents: agents.into_iter().zip(0..).collect(),
+            epochs: [1, 2].into(),
+            windows,
+        }
+    }
+
+    fn sums(tally: &Tally) -> Vec<(u32, Interval)> {
+        tally.windows().map(|(number, sum)| (number, sum.clone())).collect()
+    }
+
+    proptest! {
+        /// Order, messages that come twice and late parts of a window change nothing.
+        #[test]
+        fn the_sum_is_the_same_in_whatever_order_messages_come(
+            micros in prop::collection::vec(prop::collection::vec(1u64..5_000_000, 0..6), 60),
+            order in Just((0..120usize).map(|n| n % 60).collect::<Vec<_>>()).prop_shuffle(),
+        ) {
+            // Three agents, ten windows, two parts of each window.
+            let messages: Vec<Window> = micros
+                .iter()
+                .enumerate()
+                .map(|(n, micros)| {
+                    let agent = ["a-1", "a-2", "a-3"][n % 3];
+                    let seq = n as u64 / 3;
+                    window(agent, seq, (seq / 2) as u32, micros)
+                })
+                .collect();
+            let (mut straight, mut shuffled) = (Tally::new(expected(10)), Tally::new(expected(10)));
+            for message in &messages {
+                prop_assert_eq!(straight.take(message, false), Taken::Added);
+            }
+            let again = order.iter().filter(|&&n| shuffled.take(&messages[n], false) == Taken::Again).count();
+            prop_assert_eq!(again, 60);
+            prop_assert_eq!(sums(&straight), sums(&shuffled));
+            prop_assert_eq!(straight.coverage(), shuffled.coverage());
+            let ok: u64 = sums(&straight).iter().map(|(_, sum)| sum.ok).sum();
+            prop_assert_eq!(ok, micros.iter().map(|one| one.len() as u64).sum::<u64>());
+            let of_one = |at: usize| messages.iter().skip(at).step_by(3);
+            let totals = AgentTotals {
+                messages: 20,
+                started: of_one(0).map(|one| one.happened.started).sum(),
+                done: of_one(0).map(Window::done).sum(),
+            };
+            prop_assert!(shuffled.is_whole(&"a-1".parse().unwrap(), totals));
+        }
+    }
+
+    #[test]
+    fn two_messages_with_one_number_are_a_fault_and_the_first_stays() {
+        let mut tally = Tally::new(expected(3));
+        tally.take(&window("a-1", 0, 0, &[5]), false);
+        assert_eq!(tally.take(&window("a-1", 0, 0, &[5, 6]), false), Taken::Conflicts);
+        assert_eq!((tally.conflicts(), sums(&tally)[0].1.ok), (1, 1));
+    }
+
+    #[test]
+    fn strangers_are_not_added() {
+        let mut tally = Tally::new(expected(3));
+        let mine = window("a-1", 0, 0, &[5]);
+        for foreign in [
+            Window { run: "r-2".parse().unwrap(), ..mine.clone() },
+            Window { agent: "a-9".parse().unwrap(), ..mine.clone() },
+            Window { epoch: 3, ..mine.clone() },
+            Window { number: 3, ..mine.clone() },
+        ] {
+            assert_eq!(tally.take(&foreign, false), Taken::Foreign);
+        }
+        assert_eq!((tally.foreign(), sums(&tally).len()), (4, 0));
+    }
+
+    #[test]
+    fn what_an_agent_says_it_sent_and_what_came_are_compared() {
+        let mut tally = Tally::new(expected(4));
+        let id = "a-1".parse().unwrap();
+        for seq in [0, 1, 3] {
+            tally.take(&window("a-1", seq, seq as u32, &[5]), seq == 3);
+        }
+        let totals = AgentTotals { messages: 4, started: 8, done: 8 };
+        assert_eq!(tally.missing(&id, totals, 10), [2]);
+        assert!(!tally.is_whole(&id, totals));
+        tally.take(&window("a-1", 2, 2, &[5]), true);
+        assert!(tally.is_whole(&id, totals));
+        assert!(!tally.is_whole(&id, AgentTotals { done: 9, ..totals }), "sums differ");
+        let cells = &tally.coverage().rows[&id];
+        assert_eq!(cells[..], [Cell::Received, Cell::Received, Cell::Late, Cell::Late]);
+    }
+}
