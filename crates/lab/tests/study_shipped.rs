@@ -97,7 +97,7 @@ fn a_model_that_serves_one_connection_is_asked_only_where_it_can_serve_all() {
         let fits = work.connections == 1 || !work.keep_alive;
         assert_eq!(plan.contenders[alone].takes_part(cell), fits, "{}", plan.cells[cell].name);
     }
-    assert_eq!((plan.cells.len(), plan.contenders.len()), (10, 12));
+    assert_eq!(plan.cells.len(), 10);
 }
 
 #[test]

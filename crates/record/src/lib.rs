@@ -135,6 +135,7 @@ mod noise_floor;
 mod outlier;
 mod pacing;
 mod plan;
+mod proxy;
 mod queue;
 mod ranking;
 mod redirects;
@@ -194,9 +195,10 @@ pub use plan::{
     Blocks, Cell, Change, Contender, CpuLayout, Plan, Published, PublishedFigure, SearchPlan,
     SettingValue, Settings, VisitPlan, Workload,
 };
+pub use proxy::Proxy;
 pub use queue::QueueGrowth;
 pub use ranking::{RankedContender, Ranking};
-pub use redirects::{Proxy, Redirect, Redirects, is_redirect};
+pub use redirects::{Redirect, Redirects, is_redirect};
 pub use run::{ContenderFacts, Ending, RunRecord, Skipped};
 pub use sample::{AtEnd, Carrier, ErrorCounts, Outcome, Sample};
 pub use scalability::{Coefficient, Scalability};

@@ -1,11 +1,9 @@
-//! Replies that lead elsewhere, and the proxy that requests go through. Owns what a plan and a record
-//! say of them; must not know how a redirect is followed. Start reading at [`Redirects`].
-
-use std::net::SocketAddr;
+//! Replies that lead elsewhere. Owns what a record says of them, not how a redirect is followed. Start reading at
+//! [`Redirects`].
 
 use serde::{Deserialize, Serialize};
 
-/// Whether a status asks the client to look elsewhere by itself (RFC 9110, 15.4). 300 and 304 do not.
+/// Whether a status makes a client follow a redirect by itself (RFC 9110, 15.4). 300 and 304 do not.
 pub fn is_redirect(status: u16) -> bool {
     matches!(status, 301 | 302 | 303 | 307 | 308)
 }
@@ -14,10 +12,10 @@ pub fn is_redirect(status: u16) -> bool {
 #[derive(Debug, Default, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Redirects {
-    /// Redirects that were followed, each within its request: they are in no other count, and their
-    /// bytes and time are in those of the request.
+    /// Redirects that were followed, each within its request: no other count includes them, and their bytes and time
+    /// are part of the request's.
     pub followed: u64,
-    /// The first redirect that came.
+    /// The first redirect that was received.
     pub first: Option<Redirect>,
 }
 
@@ -26,29 +24,18 @@ pub struct Redirects {
 pub struct Redirect {
     /// 301, 302, 303, 307 or 308.
     pub status: u16,
-    /// The field Location, as it came; what is not UTF-8 is replaced.
+    /// The field Location, as received; bytes that are not UTF-8 are replaced.
     pub location: String,
 }
 
 impl Redirects {
-    /// Adds what another thread, or another agent, saw.
+    /// Adds the redirects of another thread, or of another agent.
     pub fn merge(&mut self, other: &Self) {
         self.followed += other.followed;
         if self.first.is_none() {
             self.first.clone_from(&other.first);
         }
     }
-}
-
-/// A proxy that all requests go through.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Proxy {
-    /// Where it listens.
-    pub addr: SocketAddr,
-    /// As typed, without a password ("proxy.example:3128").
-    pub host: String,
-    /// Value of Proxy-Authorization. In a record it is not kept.
-    pub authorization: Option<String>,
 }
 
 #[cfg(test)]

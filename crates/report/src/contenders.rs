@@ -1,5 +1,4 @@
-//! Owns the table of contenders: their figures, in the order of the ranking. Must not know layout.
-//! Start reading at [`table`].
+//! Owns the table of contenders: their figures, in the order of the ranking. Start reading at [`columns`].
 
 use record::Metric;
 
@@ -13,41 +12,45 @@ const PLACE: &str = "place";
 
 /// The contenders of one cell.
 pub(crate) fn table(view: &CellView) -> Table {
-    // If no two were told apart, all would share one place.
-    let has_places = view.ranking.tells_apart();
-    let place = has_places.then(|| Column::common(PLACE));
-    let metrics = metrics(&view.standings);
-    let columns = std::iter::once(Column::text("contender"))
-        .chain(place)
-        .chain(metrics.iter().map(|&metric| Column::metric(metric)))
-        .chain([Column::figure("errors", ""), Column::count("visits")]);
+    let columns = columns(view);
+    let row = |one| Row::Cells(columns.iter().map(|(_, cell)| cell(one)).collect());
     Table {
         title: "Contenders".to_owned(),
         note: note(&view.standings, &view.ranking),
-        columns: columns.collect(),
-        rows: in_order(&view.standings, &view.ranking)
-            .map(|one| row(one, &view.ranking, &metrics))
-            .collect(),
+        rows: in_order(&view.standings, &view.ranking).map(row).collect(),
+        columns: columns.into_iter().map(|(column, _)| column).collect(),
         depth: Depth::Answer,
     }
+}
+
+/// What stands in a contender's row.
+type CellOf<'a> = Box<dyn Fn(&Standing) -> Cell + 'a>;
+
+/// The columns from left to right, each with its cells.
+fn columns(view: &CellView) -> Vec<(Column, CellOf<'_>)> {
+    let ranking = &view.ranking;
+    let place = move |one: &Standing| {
+        Cell::from(ranking.place_of(one.index).unwrap_or_else(|| NONE.to_owned()))
+    };
+    let mut columns: Vec<(Column, CellOf<'_>)> =
+        vec![(Column::text("contender"), Box::new(|one| Cell::from(one.name.clone())))];
+    // If no two were told apart, all would share one place.
+    if ranking.tells_apart() {
+        columns.push((Column::common(PLACE), Box::new(place)));
+    }
+    for metric in metrics(&view.standings) {
+        columns.push((Column::metric(metric), Box::new(move |one| Cell::from(one.shown(metric)))));
+    }
+    let errors = |one: &Standing| Cell { is_bad: one.has_errors(), ..Cell::from(one.errors()) };
+    columns.push((Column::figure("errors", ""), Box::new(errors)));
+    columns.push((Column::count("visits"), Box::new(|one| Cell::from(one.visits()))));
+    columns
 }
 
 /// A study's default metrics, and any other that was measured.
 fn metrics(standings: &[Standing]) -> Vec<Metric> {
     let is_measured = |metric| standings.iter().any(|one| one.value(metric).is_some());
     Metric::all().filter(|&metric| !metric.info().needs_search || is_measured(metric)).collect()
-}
-
-fn row(standing: &Standing, ranking: &Ranking, metrics: &[Metric]) -> Row {
-    let place = || ranking.place_of(standing.index).unwrap_or_else(|| NONE.to_owned());
-    let place = ranking.tells_apart().then(|| Cell::from(place()));
-    let figures = metrics.iter().map(|&metric| Cell::from(standing.shown(metric)));
-    let errors = Cell { is_bad: standing.has_errors(), ..Cell::from(standing.errors()) };
-    let cells = std::iter::once(Cell::from(standing.name.clone()))
-        .chain(place)
-        .chain(figures)
-        .chain([errors, Cell::from(standing.visits())]);
-    Row::Cells(cells.collect())
 }
 
 /// The contenders in the order of the ranking, those without a place last.

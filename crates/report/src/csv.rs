@@ -1,7 +1,9 @@
 //! One row for each visit, or for each interval of a load, for a spreadsheet or R (RFC 4180). Owns its columns;
 //! figures are not rounded here, because they are computed with. Start reading at [`OUTPUT`].
 
-use record::{LoadRecord, METRICS, Metric, RunRecord, Visit, VisitState};
+use record::{
+    LoadRecord, METRICS, MemoryAccount, Metric, RequestCounts, RunRecord, Visit, VisitState,
+};
 
 use crate::wording::{name_of, plain};
 use crate::{Options, Output, StreamFormat};
@@ -15,21 +17,37 @@ pub(crate) static OUTPUT: Output = Output {
     render_load: Some(render_load),
 };
 
-/// Before the metrics, and after them.
-const COLUMNS: [&[&str]; 2] = [
-    &["cell", "contender", "block", "position", "attempt", "state"],
-    &[
-        "started",
-        "done",
-        "ok",
-        "failed",
-        "unanswered",
-        "memory_method",
-        "memory_at_most_bytes",
-        "memory_swapped_bytes",
-        "memory_unread_processes",
-        "cgroup_peak_bytes",
-    ],
+/// The name of a column, and what stands in the row of a visit.
+type Column = (&'static str, fn(&RunRecord, &Visit) -> String);
+
+/// Before the metrics.
+const FIRST: [Column; 6] = [
+    ("cell", |run, visit| {
+        run.plan.cells.get(visit.cell).map_or_else(String::new, |cell| plain(&cell.name))
+    }),
+    ("contender", |run, visit| name_of(&run.plan.contenders, visit.contender)),
+    ("block", |_, visit| visit.block.to_string()),
+    ("position", |_, visit| visit.position.to_string()),
+    ("attempt", |_, visit| visit.attempt.to_string()),
+    ("state", |_, visit| state(visit)),
+];
+
+/// After them.
+const LAST: [Column; 10] = [
+    ("started", |_, visit| requests(visit, |requests| requests.started)),
+    ("done", |_, visit| requests(visit, |requests| requests.done)),
+    ("ok", |_, visit| requests(visit, |requests| requests.ok)),
+    ("failed", |_, visit| requests(visit, |requests| requests.failed)),
+    ("unanswered", |_, visit| requests(visit, |requests| requests.unanswered)),
+    ("memory_method", |_, visit| memory(visit, |account| account.method.name().to_owned())),
+    ("memory_at_most_bytes", |_, visit| memory(visit, |account| account.at_most.0.to_string())),
+    ("memory_swapped_bytes", |_, visit| memory(visit, |account| account.swapped.0.to_string())),
+    ("memory_unread_processes", |_, visit| memory(visit, |account| account.unread.to_string())),
+    ("cgroup_peak_bytes", |_, visit| {
+        memory(visit, |account| {
+            account.cgroup.map_or_else(String::new, |cgroup| cgroup.peak.0.to_string())
+        })
+    }),
 ];
 
 fn render(record: &RunRecord, _: &Options) -> String {
@@ -44,51 +62,40 @@ fn render_load(record: &LoadRecord, _: &Options) -> String {
 }
 
 fn heading() -> String {
-    let metrics: Vec<&str> = METRICS.iter().map(|info| info.csv_column).collect();
-    [COLUMNS[0], &metrics, COLUMNS[1]].concat().join(",")
+    let name = |column: &Column| column.0;
+    let metrics = METRICS.iter().map(|info| info.csv_column);
+    let names = FIRST.iter().map(name).chain(metrics).chain(LAST.iter().map(name));
+    names.collect::<Vec<_>>().join(",")
 }
 
-fn row(record: &RunRecord, visit: &Visit) -> String {
-    let state = match &visit.state {
+fn row(run: &RunRecord, visit: &Visit) -> String {
+    let cell = |column: &Column| (column.1)(run, visit);
+    let metrics = Metric::all().map(|metric| {
+        let value = visit.value(metric).filter(|value| value.is_finite());
+        value.map_or_else(String::new, |value| value.to_string())
+    });
+    line(FIRST.iter().map(cell).chain(metrics).chain(LAST.iter().map(cell)))
+}
+
+fn state(visit: &Visit) -> String {
+    match &visit.state {
         VisitState::Measured => "measured".to_owned(),
         VisitState::Disturbed => {
             let seen = visit.disturbance().map(ToString::to_string).unwrap_or_default();
             format!("disturbed: {}", plain(&seen))
         }
         VisitState::Failed { reason, .. } => format!("failed: {}", plain(reason)),
-    };
-    let values = Metric::all().map(|metric| {
-        let value = visit.value(metric).filter(|value| value.is_finite());
-        value.map_or_else(String::new, |value| value.to_string())
-    });
-    let counts = visit.load.as_ref().map(|load| {
-        let r = load.requests;
-        [r.started, r.done, r.ok, r.failed, r.unanswered].map(|count| count.to_string())
-    });
-    let place = [visit.block, visit.position, visit.attempt].map(|place| place.to_string());
-    let cell = record.plan.cells.get(visit.cell).map_or_else(String::new, |cell| plain(&cell.name));
-    let cells = [cell, name_of(&record.plan.contenders, visit.contender)]
-        .into_iter()
-        .chain(place)
-        .chain([state])
-        .chain(values)
-        .chain(counts.unwrap_or_default())
-        .chain(memory(visit));
-    line(cells)
+    }
 }
 
-/// How its memory was measured.
-fn memory(visit: &Visit) -> [String; 5] {
-    let Some(account) = visit.server.map(|server| server.memory_account) else {
-        return Default::default();
-    };
-    [
-        account.method.name().to_owned(),
-        account.at_most.0.to_string(),
-        account.swapped.0.to_string(),
-        account.unread.to_string(),
-        account.cgroup.map_or_else(String::new, |cgroup| cgroup.peak.0.to_string()),
-    ]
+/// A count of the load's requests; empty where another tool made it.
+fn requests(visit: &Visit, count: impl Fn(&RequestCounts) -> u64) -> String {
+    visit.load.as_ref().map_or_else(String::new, |load| count(&load.requests).to_string())
+}
+
+/// How the server's memory was measured; empty where it was not.
+fn memory(visit: &Visit, figure: impl Fn(&MemoryAccount) -> String) -> String {
+    visit.server.map_or_else(String::new, |server| figure(&server.memory_account))
 }
 
 /// A row of those cells.
