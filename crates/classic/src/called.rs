@@ -1,5 +1,5 @@
-//! Owns the command lines that stand before reports in a text: `$ ab -n 1000 -c 10 http://host/`. They say what
-//! a report does not: how many connections, whether they are kept. Must not know how a report is read. Start
+//! Owns the command lines before reports in a text: `$ ab -n 1000 -c 10 http://host/`. They contain what a report
+//! leaves out: the number of connections, and whether they are kept alive. Must not know how a report is read. Start
 //! reading at [`commands`].
 
 use std::ops::Range;
@@ -12,33 +12,33 @@ use crate::words::Word;
 
 /// Longest command line that is read.
 const COMMAND_WORDS_MAX: usize = 80;
-/// How far before its report a command line at a prompt belongs to it, whatever stands before.
+/// Distance up to which a command line at a prompt belongs to the next report, whatever precedes it.
 const NEXT_BYTES_MAX: usize = 400;
-/// How far before its report a command line may stand at all.
+/// Largest distance between a command line and its report.
 const NEAR_BYTES_MAX: usize = 2000;
 
 /// A command line in a text.
 #[derive(Debug, Clone)]
 pub(crate) struct Called {
-    /// In bytes of the clean text.
+    /// Bytes of the clean text.
     pub(crate) place: Range<usize>,
     /// What it asks for.
     pub(crate) ordered: Ordered,
-    /// Whether it begins its line, or stands behind the sign of a prompt.
+    /// Whether it begins its line, or follows a prompt sign.
     at_prompt: bool,
 }
 
-/// What a flag means.
+/// The meaning of a flag.
 #[derive(Debug, Clone, Copy)]
 enum Means {
     Requests,
     Concurrency,
     Threads,
-    /// How long. A number without a unit is in units of this many seconds.
+    /// The duration. A number without a unit is in units of this many seconds.
     Duration(f64),
     Rate,
     KeepAlive(bool),
-    /// Requests of each user.
+    /// Number of requests per user.
     Repetitions,
     Url,
     /// Something else, with a value.
@@ -49,11 +49,11 @@ enum Means {
 struct Style {
     tool: &'static str,
     programs: &'static [&'static str],
-    /// Flags that count, and those that have a value: their names, and what they mean.
+    /// Relevant flags, and those with a value: their names, and their meanings.
     flags: &'static [(&'static str, Means)],
-    /// Whether flags of one letter may stand together behind one hyphen.
+    /// Whether flags of one letter may be combined after one hyphen.
     clusters: bool,
-    /// Whether connections are kept, and how many there are, where no flag says it.
+    /// Whether connections are kept alive, and how many there are, if no flag says it.
     keep_alive: Option<bool>,
     concurrency: Option<u64>,
 }
@@ -225,8 +225,8 @@ pub(crate) fn commands(words: &[Word], tool: &str) -> Vec<Called> {
     found
 }
 
-/// Which of the command lines before a report is its own: one that contradicts it is not, nor is one of
-/// several, except the one right before it at a prompt.
+/// Which of the command lines before a report belongs to it. One that contradicts the report does not. If several
+/// differ, only one directly before the report at a prompt does.
 pub(crate) fn the_one(before: Vec<Called>, report: &Report) -> Option<Called> {
     let last = before.last()?.place.clone();
     let mut fitting: Vec<Called> =
@@ -238,11 +238,11 @@ pub(crate) fn the_one(before: Vec<Called>, report: &Report) -> Option<Called> {
     ((is_next || alone) && between <= NEAR_BYTES_MAX).then_some(nearest)
 }
 
-/// Whether a command line says nothing else than the report.
+/// Whether a command line does not contradict the report.
 fn agrees(ordered: &Ordered, report: &Report) -> bool {
     let same =
         |one: Option<u64>, other: Option<u64>| one.is_none() || other.is_none() || one == other;
-    // http_load prints how many connections there were, which may be fewer.
+    // http_load prints how many connections there were, which may be fewer than requested.
     let reached = report.tool == "http_load";
     let urls = ordered.url.as_deref().zip(report.url.as_deref());
     (reached || same(ordered.concurrency, report.concurrency))
@@ -250,7 +250,7 @@ fn agrees(ordered: &Ordered, report: &Report) -> bool {
         && urls.is_none_or(|(one, other)| plain_url(one) == plain_url(other))
 }
 
-/// An address without what a tool may add to it.
+/// A URL without parts that a tool may add to it.
 fn plain_url(url: &str) -> String {
     let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
     let (host, path) = rest.split_once('/').unwrap_or((rest, ""));
@@ -258,7 +258,7 @@ fn plain_url(url: &str) -> String {
     format!("{host}/{path}")
 }
 
-/// Puts into a report what was asked for and what it does not say itself.
+/// Adds what the command line asked for and the report does not say.
 pub(crate) fn complete(report: &mut Report, ordered: Ordered) {
     report.concurrency = report.concurrency.or(ordered.concurrency);
     report.threads = report.threads.or(ordered.threads);
@@ -267,18 +267,18 @@ pub(crate) fn complete(report: &mut Report, ordered: Ordered) {
     report.ordered = ordered;
 }
 
-/// A command line that is being read.
+/// The state of reading a command line.
 struct Walk<'t, 'w> {
     words: &'w [Word<'t>],
     at: usize,
     ordered: Ordered,
     repetitions: Option<u64>,
-    /// Whether anything was read that counts.
+    /// Whether anything relevant was read.
     says: bool,
 }
 
 impl Style {
-    /// The command line that begins with a word, and the index of the word behind it.
+    /// The command line that begins with a word, and the index of the word after it.
     fn command(&self, words: &[Word], start: usize) -> Option<(Called, usize)> {
         let name = words[start].text.trim_start_matches(['$', '%', '#', '(', '"', '\'']);
         let name = name.rsplit(['/', '\\']).next()?;
@@ -327,7 +327,7 @@ impl Style {
             Some((name, value)) => (name, Some(value)),
             None => (word, None),
         };
-        // A word processor makes two hyphens of one, or one of two.
+        // A word processor may turn two hyphens into one, or one into two.
         let known =
             self.means(|known| known.trim_start_matches('-') == name.trim_start_matches('-'));
         walk.at += 1;
@@ -349,13 +349,13 @@ impl Style {
         Some(())
     }
 
-    /// What the flag means whose name it is.
+    /// The meaning of the flag whose name matches.
     fn means(&self, is: impl Fn(&str) -> bool) -> Option<Means> {
         let flag = self.flags.iter().find(|(names, _)| names.split(' ').any(&is));
         flag.map(|(_, means)| *means)
     }
 
-    /// Letters behind one hyphen, the last perhaps with its value: `-kc10`.
+    /// Letters after one hyphen, the last perhaps with its value: `-kc10`.
     fn cluster(&self, walk: &mut Walk<'_, '_>, word: &str) -> Option<()> {
         let letters = word.strip_prefix('-')?;
         if letters.starts_with('-') {
@@ -387,7 +387,7 @@ impl Style {
         let is_url = operand.contains("://")
             || operand.starts_with("localhost")
             || operand.contains(['.', ':']) && operand.contains('/');
-        // A script or a list of addresses ends the line as well.
+        // A script or a list of addresses also ends the command line.
         let is_file = walk.says && matches!(self.tool, "k6" | "http_load") && operand.contains('.');
         if is_url && walk.ordered.url.is_none() {
             walk.ordered.url = Some(operand.to_owned());
@@ -405,7 +405,7 @@ impl Walk<'_, '_> {
     fn ends(&self) -> bool {
         let word = &self.words[self.at];
         let redirects = word.text.starts_with(['>', '<', '&', ';']) || word.text.starts_with("2>");
-        // Behind the address a new line begins something else, except for flags.
+        // After the URL a new line begins something else, unless it begins with a flag.
         let behind = word.starts_line && self.ordered.url.is_some() && !word.text.starts_with('-');
         redirects || word.after_bar || behind
     }
@@ -457,7 +457,7 @@ fn unquoted(word: &str) -> &str {
     word.trim_end_matches(|c| "\"'`,;).\\".contains(c))
 }
 
-/// A count, as wrk takes it with a letter for thousands or millions.
+/// A count, as wrk accepts it with a letter for thousands or millions.
 fn many(value: &str) -> Option<u64> {
     let (digits, scale) = match value.as_bytes().last()? {
         b'k' => (&value[..value.len() - 1], 1000),

@@ -1,23 +1,23 @@
-//! Owns the cleaning of a pasted text: what a terminal, a web page, a word processor or a mail program put
-//! into a report that the tool did not print. Entities become what they stand for, tags and escape sequences
-//! become the space that they are, typographic quotes and dashes become those of ASCII. Every place of the
-//! clean text can be found in the original. Must not know what a report is. Start reading at [`Clean`].
+//! Owns the cleaning of a pasted text: removing what a terminal, a web page, a word processor or a mail program added
+//! to a report. Entities are decoded, tags and escape sequences become the white space that they display as,
+//! typographic quotes and dashes become ASCII. Every range of the clean text can be mapped to the original. Must not
+//! know what a report is. Start reading at [`Clean`].
 
 use std::ops::Range;
 
-/// Longest tag of HTML that is taken for one; what is longer is words.
+/// Longest HTML tag that is recognised; anything longer is text.
 const TAG_BYTES_MAX: usize = 400;
 /// Longest entity of HTML, from `&` to `;`.
 const ENTITY_BYTES_MAX: usize = 10;
 /// Longest title that an escape sequence sets.
 const TITLE_BYTES_MAX: usize = 200;
 
-/// Tags that mark up words and stand between none.
+/// Tags that format words and do not separate them.
 const INLINE_TAGS: &[&str] = &[
     "a", "b", "code", "del", "em", "font", "i", "ins", "kbd", "mark", "s", "samp", "small", "span",
     "strong", "tt", "u",
 ];
-/// Tags behind which a new line begins.
+/// Tags after which a new line begins.
 const LINE_TAGS: &[&str] = &[
     "blockquote",
     "br",
@@ -92,11 +92,11 @@ pub(crate) struct Clean {
 struct Piece {
     clean: usize,
     raw: Range<usize>,
-    /// Whether it is as it was, byte for byte.
+    /// Whether it is unchanged, byte for byte.
     same: bool,
 }
 
-/// What stands in place of something.
+/// The replacement for a part of the text.
 enum Instead {
     Text(&'static str),
     Char(char),
@@ -127,7 +127,7 @@ impl Clean {
         &self.text
     }
 
-    /// Where a place of the clean text, which is not empty, stands in the original.
+    /// The original range of a non-empty range of the clean text.
     pub(crate) fn origin(&self, place: Range<usize>) -> Range<usize> {
         let first = self.pieces.partition_point(|piece| piece.clean <= place.start);
         let last = self.pieces.partition_point(|piece| piece.clean < place.end);
@@ -161,7 +161,7 @@ impl Clean {
     }
 }
 
-/// What stands instead of the beginning of a text, and how many bytes it replaces.
+/// The replacement for the beginning of a text, and how many bytes it replaces.
 fn instead(rest: &str, before: Option<char>) -> Option<(usize, Instead)> {
     let first = rest.chars().next()?;
     let replaced = match first {
@@ -178,7 +178,7 @@ fn instead(rest: &str, before: Option<char>) -> Option<(usize, Instead)> {
     Some((first.len_utf8(), replaced))
 }
 
-/// A character that has a plainer one.
+/// The plainer form of a character, if it has one.
 fn character(c: char, before: Option<char>, behind: &str) -> Option<Instead> {
     Some(match c {
         '\u{200b}'..='\u{200f}' | '\u{2060}' | '\u{feff}' | '\u{ad}' => Instead::Text(""),
@@ -187,7 +187,7 @@ fn character(c: char, before: Option<char>, behind: &str) -> Option<Instead> {
         '“' | '”' | '„' | '‟' | '″' | '«' | '»' => Instead::Text("\""),
         '‘' | '’' | '‚' | '‛' | '′' => Instead::Text("'"),
         '‐' | '‑' | '−' => Instead::Text("-"),
-        // A word processor makes it of one hyphen inside words, of two elsewhere.
+        // A word processor makes it from one hyphen inside words, and from two elsewhere.
         '–' if before.is_some_and(|c| c.is_alphanumeric() || c == '/') => Instead::Text("-"),
         '–' | '—' => Instead::Text("--"),
         '…' => Instead::Text("..."),
@@ -200,13 +200,13 @@ fn character(c: char, before: Option<char>, behind: &str) -> Option<Instead> {
     })
 }
 
-/// Whether a space stands between groups of digits: behind one and before exactly three.
+/// Whether a space is between groups of digits: after one and before exactly three.
 fn groups(before: Option<char>, behind: &str) -> bool {
     let digits = behind.bytes().take_while(u8::is_ascii_digit).count();
     before.is_some_and(|c| c.is_ascii_digit()) && digits == 3
 }
 
-/// Escape sequences (ECMA-48): those that set colours stand between no words, others do.
+/// Escape sequences (ECMA-48): those that set colours do not separate words, others do.
 fn escape(rest: &str) -> (usize, Instead) {
     let bytes = rest.as_bytes();
     match bytes.get(1) {
@@ -239,7 +239,7 @@ fn tag(rest: &str) -> Option<(usize, Instead)> {
     Some((end + 1, Instead::Text(gap)))
 }
 
-/// The stars of Markdown around words; those that stand alone are siege's.
+/// The stars of Markdown around words; stars that stand alone belong to siege.
 fn emphasis(rest: &str, before: Option<char>) -> Option<(usize, Instead)> {
     let stars = rest.bytes().take_while(|byte| *byte == b'*').count();
     let is_word = |c: Option<char>| c.is_some_and(|c| !c.is_whitespace() && c != '>');
@@ -259,7 +259,7 @@ fn entity(rest: &str) -> Option<(usize, char)> {
         }
         None => ENTITIES.iter().find(|(known, _)| *known == name)?.1,
     };
-    // A space that does not break is one.
+    // A non-breaking space counts as a space.
     Some((end + 1, if c == '\u{a0}' { ' ' } else { c }))
 }
 

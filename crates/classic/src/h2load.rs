@@ -14,10 +14,10 @@ pub(crate) static TOOL: Tool = Tool {
     about: "h2load: a closed loop for HTTP/1.1, HTTP/2 and HTTP/3, on several threads",
     counts_differently: &[
         "succeeded are replies with 2xx and 3xx; failed are 4xx and 5xx as well as errors and timeouts",
-        "with -D what is still out at the end is neither done nor failed: it is the difference of started and done",
-        "with -D total is what was done, with -n what was asked for",
+        "with -D requests in flight at the end are neither done nor failed: they are started minus done",
+        "total is the number done (-D) or requested (-n)",
         "the time to the first byte is that of each connection's first request only, from the start of its connecting",
-        "a time of a request is taken from its being handed to the connection: with -m above 1 it includes waiting behind others",
+        "a request's time starts when it is queued on the connection: with -m above 1 it includes waiting for others",
         "bytes include heads and framing; there are no percentiles before 1.65",
         "a connection that the server closes is opened again; bytes of HTTP/1.1 connections that end with a reply are not counted (1.52)",
     ],
@@ -66,7 +66,7 @@ const FIELDS: &[Field] = &[
     )
     .signs()
     .always(),
-    // In one: weighttp has a line like the first.
+    // Combined, because weighttp has a line like the first.
     field(
         "status codes: # 2xx, # 3xx, # 4xx, # 5xx traffic: # # total, # # headers (space savings",
         traffic,
@@ -92,7 +92,7 @@ const FIELDS: &[Field] = &[
     field("req/s :", rates).also("req/s (client) :"),
 ];
 
-/// `spawning thread #0: 4 total client(s). 100 total requests`: what all threads have together.
+/// `spawning thread #0: 4 total client(s). 100 total requests`: summed over all threads.
 fn spawning(at: &mut Cursor<'_, '_>, to: &mut Report, thread: u64) -> Option<()> {
     let clients = at.count()?;
     at.says("total client(s).")?;
@@ -100,7 +100,7 @@ fn spawning(at: &mut Cursor<'_, '_>, to: &mut Report, thread: u64) -> Option<()>
     Some(())
 }
 
-/// `total: bytes as rounded (bytes), heads, data`; the first versions print the bytes alone.
+/// `total: bytes as rounded (bytes), heads, data`; the first versions print only the bytes.
 fn traffic(at: &mut Cursor<'_, '_>, to: &mut Report) -> Option<()> {
     let class = |n| Some((n as u8 + 2, at.hash_count(n)?));
     to.requests.set_classes((0..4).map(class).collect::<Option<Vec<_>>>()?);
@@ -117,7 +117,7 @@ fn traffic(at: &mut Cursor<'_, '_>, to: &mut Report) -> Option<()> {
     at.says(if rounded { "data" } else { "bytes data" })
 }
 
-/// `min max mean sd +/- sd` of the connections' requests a second.
+/// `min max mean sd +/- sd` of the connections' requests per second.
 fn rates(at: &mut Cursor<'_, '_>, to: &mut Report) -> Option<()> {
     let mut next = || at.number().map(PerSecond);
     let (min, max, mean, sd) = (next()?, next()?, next()?, next()?);

@@ -1,5 +1,5 @@
-//! hey: its report, of 0.1, and of boom, as it was called before. Owns the parts that oha has as well. Source
-//! of the layout: its output (rakyll/hey, `requester/print.go`).
+//! hey: its report, of 0.1, and of boom, its former name. Owns the parts that oha shares. Source of the layout: its
+//! output (rakyll/hey, `requester/print.go`).
 
 use std::collections::BTreeMap;
 
@@ -38,7 +38,7 @@ static LAYOUT: Layout = Layout { tool: "hey", fields: FIELDS, order: FieldOrder:
 
 const FIELDS: &[Field] = &[
     field("Summary:", label).opens(),
-    // oha's own.
+    // This line belongs to oha.
     field("Success rate:", label).opens().disowns(),
     field("Size/sec:", label).disowns(),
     field("Response time distribution:", label).disowns(),
@@ -49,7 +49,7 @@ const FIELDS: &[Field] = &[
     .opens()
     .signs()
     .always(),
-    // No mean where there was no reply: it is printed as NaN.
+    // Without replies there is no mean: it is printed as NaN.
     field("Slowest:", |at, to| put(&mut to.times.total.max, seconds(at)?)).signs().always(),
     field("Fastest:", |at, to| put(&mut to.times.total.min, seconds(at)?)).signs().always(),
     field("Average:", |at, to| {
@@ -59,7 +59,7 @@ const FIELDS: &[Field] = &[
     field("Requests/sec:", |at, to| {
         to.rate = Some(PerSecond(at.figure()?));
         to.steps.rate = Some(PerSecond(at.step()));
-        // wrk has a line like this one, and then this.
+        // wrk has a line like this one, followed by Transfer/sec.
         (at.peek() != Some("Transfer/sec:")).then_some(())
     })
     .always(),
@@ -79,7 +79,7 @@ const FIELDS: &[Field] = &[
     field("Error distribution:", errors),
 ];
 
-/// Replies are what is counted by status, and what failed is what is counted by error.
+/// Replies are those counted by status, and failures those counted by error.
 fn finish(report: &mut Report) {
     if report.is_complete() {
         let sum = |counts: &mut dyn Iterator<Item = u64>| counts.fold(0, u64::saturating_add);
@@ -101,7 +101,7 @@ fn unit(at: &mut Cursor<'_, '_>) -> Option<f64> {
     if matches!(word, "sec" | "secs") { Some(1.0) } else { unit_secs(word) }
 }
 
-/// Rows of `0.005 [4] |■■■`, each a time, with oha its unit, and a count.
+/// Rows of `0.005 [4] |■■■`: a time (for oha with its unit) and a count.
 pub(crate) fn histogram(at: &mut Cursor<'_, '_>, to: &mut Report) -> Option<()> {
     let mut bins = Vec::new();
     while let Some(bin) = bin(at) {
@@ -131,8 +131,8 @@ pub(crate) fn details(at: &mut Cursor<'_, '_>) -> Option<Summary> {
     Some(Summary { mean: Some(mean), min: Some(min), max: Some(max), ..Summary::default() })
 }
 
-/// `  95% in 0.0063 secs`. Where there are too few replies for a percentile hey prints one of 0 % in its place,
-/// and oha NaN: these are none and are left out.
+/// `  95% in 0.0063 secs`. With too few replies for a percentile hey prints one of 0 % in its place, and oha NaN; both
+/// are left out.
 pub(crate) fn percentiles(at: &mut Cursor<'_, '_>, to: &mut Report) -> Option<()> {
     let time = |at: &mut Cursor<'_, '_>| {
         at.says("in")?;
@@ -151,7 +151,7 @@ pub(crate) fn percentiles(at: &mut Cursor<'_, '_>, to: &mut Report) -> Option<()
     Some(())
 }
 
-/// A row of a percentile that is none.
+/// A row without a valid percentile.
 fn nothing(at: &mut Cursor<'_, '_>) -> Option<()> {
     let mut ahead = at.clone();
     let percent = ahead.percent()?;
@@ -167,7 +167,7 @@ fn nothing(at: &mut Cursor<'_, '_>) -> Option<()> {
     Some(())
 }
 
-/// `  [200]\t24091 responses`; no line where nothing was answered.
+/// `  [200]\t24091 responses`; no line without replies.
 pub(crate) fn statuses(at: &mut Cursor<'_, '_>, to: &mut Report) -> Option<()> {
     let mut codes = BTreeMap::new();
     while let Some((code, count)) = status(at) {
@@ -186,8 +186,8 @@ fn status(at: &mut Cursor<'_, '_>) -> Option<(u16, u64)> {
     Some((code, count))
 }
 
-/// `  [10]\tGet "http://...": dial tcp ...: connect: connection refused`, one line each. Behind an empty line a
-/// number in brackets is a footnote, unless every line has one before it.
+/// `  [10]\tGet "http://...": dial tcp ...: connect: connection refused`, one line each. After an empty line a number
+/// in brackets is a footnote, unless every line is preceded by one.
 pub(crate) fn errors(at: &mut Cursor<'_, '_>, to: &mut Report) -> Option<()> {
     let spaced = at.after_blank();
     while let Some(count) = at.peek().and_then(bracketed) {

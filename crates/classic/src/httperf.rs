@@ -16,11 +16,11 @@ pub(crate) static TOOL: Tool = Tool {
     about: "httperf: an open loop of connections at a rate, each with a number of calls",
     counts_differently: &[
         "the rate is that of connections: each makes its calls one after the other, so the load is open in connections and closed in calls",
-        "concurrency is what the rate makes it, and cannot be ordered; it is reached, not held",
+        "concurrency follows from the rate and cannot be set; the report shows what was reached",
         "errors are counted by connection, not by request: calls that a broken connection never made are in no count",
-        "a reply counts whatever its status is; they are told by class",
-        "times of replies are means only; the median is that of the lives of connections, in steps of 1 ms",
-        "the rate of replies is sampled every 5 s: a shorter run has no sample, and says 0.0",
+        "every reply counts whatever its status; counts are by status class",
+        "times of replies are means only; the median is of connection lifetimes, in steps of 1 ms",
+        "the rate of replies is sampled every 5 s: a shorter run has no sample and prints 0.0",
         "it polls without sleeping: it takes a whole CPU whatever the load is",
     ],
     command: None,
@@ -132,9 +132,9 @@ const FIELDS: &[Field] = &[
         .always(),
 ];
 
-/// Sizes are means by reply: one that is cut off before the count of replies has none.
+/// Sizes are means per reply: a report that is cut off before the count of replies has none.
 fn finish(report: &mut Report) {
-    // 0.0 ms is what it prints where there was no reply.
+    // httperf prints 0.0 ms if there was no reply.
     let replied = report.requests.complete.is_some_and(|replies| replies > 0);
     if !replied && report.times.total.mean.is_none_or(|mean| mean.0 == 0) {
         report.times.waiting.mean = None;
@@ -147,7 +147,7 @@ fn finish(report: &mut Report) {
     }
 }
 
-/// The line of the command, which httperf repeats with every default spelled out.
+/// The command line, which httperf repeats with all defaults.
 fn command(at: &mut Cursor<'_, '_>, to: &mut Report) -> Option<()> {
     let mut options = BTreeMap::new();
     while let Some(option) = at.peek().filter(|word| word.starts_with("--")) {
@@ -164,7 +164,7 @@ fn command(at: &mut Cursor<'_, '_>, to: &mut Report) -> Option<()> {
     let calls = told("--num-calls");
     let ordered = |each: Option<f64>| each.zip(calls).map(|(each, calls)| each * calls);
     to.ordered.requests = ordered(told("--num-conns")).map(|requests| requests as u64);
-    // Its rate is that of connections; 0 is as fast as it can.
+    // Its rate is that of connections; 0 means as fast as possible.
     to.ordered.rate = ordered(told("--rate").filter(|rate| *rate > 0.0)).map(PerSecond);
     (!options.is_empty()).then_some(())
 }
@@ -173,7 +173,7 @@ fn number(value: &str) -> Option<f64> {
     Some(figure(value)?.settle(Comma::Unknown)?.value)
 }
 
-/// `min 0.1 avg 4.7 max 72.0 median 0.5 stddev 12.7`: of whole connections.
+/// `min 0.1 avg 4.7 max 72.0 median 0.5 stddev 12.7`: over whole connections.
 fn lives(at: &mut Cursor<'_, '_>, to: &mut Report) -> Option<()> {
     let min = millis(at.number()?);
     let mut named = |name: &str| {

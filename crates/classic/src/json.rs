@@ -1,12 +1,12 @@
-//! Owns the reading of JSON from words, where braces are space: the names and numbers that come next. Start
-//! reading at [`numbers`].
+//! Owns the reading of JSON from words, with braces as white space: the names and numbers that come next. Start reading
+//! at [`numbers`].
 
 use crate::words::Cursor;
 
-/// Longest name that has spaces in it: oha's errors are names.
+/// Longest name with spaces in it: oha's error messages are names.
 const NAME_WORDS_MAX: usize = 60;
 
-/// The names and their numbers, as far as they come; those without a number ("null") are left out.
+/// The next names with their numbers; those without a number ("null") are left out.
 pub(crate) fn numbers(at: &mut Cursor<'_, '_>) -> Vec<(String, f64)> {
     let mut found = Vec::new();
     while let Some((name, value)) = entry(at) {
@@ -15,7 +15,7 @@ pub(crate) fn numbers(at: &mut Cursor<'_, '_>) -> Vec<(String, f64)> {
     found
 }
 
-/// The names that come next with words as values, as `"type": "trend"`; and those before another object.
+/// Skips names with word values, such as `"type": "trend"`, and names of nested objects.
 pub(crate) fn skip_words(at: &mut Cursor<'_, '_>, objects: &[&str]) {
     loop {
         let mut ahead = at.clone();

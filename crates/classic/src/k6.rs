@@ -1,5 +1,5 @@
-//! k6: the summary at the end of its test, of 0.2x to 1.x, as text and as JSON (`--summary-export`, and what
-//! `handleSummary` is given). Source of the layouts: its output (grafana/k6, `internal/js/summary.js`).
+//! k6: the summary at the end of its test, of 0.2x to 1.x, as text and as JSON (`--summary-export`, and the input of
+//! `handleSummary`). Source of the layouts: its output (grafana/k6, `internal/js/summary.js`).
 
 use units::{Bytes, Nanos, PerSecond, Share};
 
@@ -13,10 +13,10 @@ use crate::{ReadError, Tool};
 /// The tool.
 pub(crate) static TOOL: Tool = Tool {
     name: "k6",
-    about: "k6: virtual users that play a script in JavaScript, in a closed or an open loop of its rounds",
+    about: "k6: virtual users that run a JavaScript script, in a closed or open loop of iterations",
     counts_differently: &[
-        "the time of a request is from its sending to the end of its reply: waiting for a connection, connecting and TLS stand beside it",
-        "virtual users are no requests under way: a user that waits, or works in its script, has none",
+        "the time of a request is from its sending to the end of its reply: waiting for a connection, connecting and TLS are reported separately",
+        "virtual users are not requests in flight: a user that waits or runs its script has none",
         "the rate is over the whole test, with the starting and ending of users",
         "a request fails by the rule of the script: by default where its status is 400 and above, or there is no reply",
         "redirects are followed, and each of them counts as a request",
@@ -40,12 +40,12 @@ const TEXT_FIELDS: &[Field] = &[
     field("# scenario, # max VUs, # max duration", scenario)
         .also("# scenarios, # max VUs, # max duration")
         .opens(),
-    // After the summary since 1.0, before it in older versions; over and over.
+    // After the summary since 1.0, before it in older versions; printed repeatedly.
     field("running", ran).repeats().whole(),
     field("running", runs).opens().repeats(),
     field("█ THRESHOLDS", label).opens(),
     field("█ TOTAL RESULTS", label).opens(),
-    // What follows is that of a part of the load.
+    // A part of the load follows.
     field("█ GROUP:", label).parts().repeats(),
     field("↳ GROUP:", label).parts().repeats(),
     field("█ SCENARIO:", label).parts().repeats(),
@@ -73,7 +73,7 @@ const TEXT_FIELDS: &[Field] = &[
     field("iterations..:", |at, to| {
         let (count, rate) = counter(at)?;
         if !fits(to.duration, to.users.iterations, count, rate) {
-            // That was another test.
+            // That progress belonged to another test.
             (to.duration, to.steps.duration, to.users.interrupted) = (None, None, None);
         }
         (to.users.iterations, to.users.rate) = (Some(count), Some(rate));
@@ -148,7 +148,7 @@ const JSON_FIELDS: &[Field] = &[
     field("\"testRunDurationMs\":", |at, to| put(&mut to.duration, millis(at.number()?))),
 ];
 
-/// Without its rounds it is not known whose progress that was.
+/// Without the iterations it is unknown which test the progress belonged to.
 fn finish(report: &mut Report) {
     if report.users.rate.is_none() {
         (report.duration, report.steps.duration) = (None, None);
@@ -156,12 +156,12 @@ fn finish(report: &mut Report) {
     }
 }
 
-/// How far the rounds over their rate may be from the time printed, in parts of it and in seconds: users start
+/// How far the iterations divided by their rate may be from the printed time, as a share and in seconds: users start
 /// and end outside of it.
 const DURATION_TOLERANCE: f64 = 0.02;
 const DURATION_TOLERANCE_SECS: f64 = 0.3;
 
-/// Whether a line of progress, if there was one, is that of a test with this number of rounds at that rate.
+/// Whether the progress line, if any, fits a test with this number of iterations at that rate.
 fn fits(duration: Option<Nanos>, rounds: Option<u64>, count: u64, rate: PerSecond) -> bool {
     let Some(duration) = duration else { return true };
     let secs = duration.as_secs_f64();
@@ -191,8 +191,8 @@ fn looping(at: &mut Cursor<'_, '_>, to: &mut Report) -> Option<()> {
     put(&mut to.concurrency, users)
 }
 
-/// The last line of progress: `running (00m14.9s), 0/1 VUs, 1 complete and 0 interrupted iterations`; in those
-/// before it users are at work.
+/// The last progress line: `running (00m14.9s), 0/1 VUs, 1 complete and 0 interrupted iterations`; in earlier ones
+/// users are still running.
 struct Progress {
     time: Nanos,
     step: Nanos,
@@ -213,7 +213,7 @@ fn progress(at: &mut Cursor<'_, '_>) -> Option<Progress> {
     Some(Progress { time, step, complete, interrupted })
 }
 
-/// The line behind the summary that it belongs to.
+/// The line after the summary that it belongs to.
 fn ran(at: &mut Cursor<'_, '_>, to: &mut Report) -> Option<()> {
     let progress = progress(at)?;
     let (count, rate) = (to.users.iterations?, to.users.rate?);
@@ -237,7 +237,7 @@ fn take(progress: Progress, to: &mut Report) {
 
 type Percentiles = Vec<(f64, Nanos)>;
 
-/// `avg=1ms min=0s med=1ms max=2ms p(90)=2ms p(95)=2ms`, or what the script asks for of these.
+/// `avg=1ms min=0s med=1ms max=2ms p(90)=2ms p(95)=2ms`, or those that the script selects.
 fn trend(at: &mut Cursor<'_, '_>) -> Option<(Summary, Percentiles)> {
     let mut all = Vec::new();
     loop {
@@ -288,7 +288,7 @@ fn gauge(at: &mut Cursor<'_, '_>) -> Option<(u64, u64)> {
     Some((named("min=")?, named("max=")?))
 }
 
-/// `50.00% ✓ 1 ✗ 1`, since 1.0 `50.00% 1 out of 2`; the first count is of those that failed.
+/// `50.00% ✓ 1 ✗ 1`, since 1.0 `50.00% 1 out of 2`; the first count is that of failures.
 fn failed(at: &mut Cursor<'_, '_>, to: &mut Report) -> Option<()> {
     at.percent()?;
     let marked = at.says("✓").is_some();
@@ -305,14 +305,14 @@ fn failed(at: &mut Cursor<'_, '_>, to: &mut Report) -> Option<()> {
     Some(())
 }
 
-/// `1.3 MB`, with its step.
+/// `1.3 MB`, with the unit of its last digit.
 fn size(at: &mut Cursor<'_, '_>) -> Option<(f64, f64)> {
     let number = at.number()?;
     let scale = unit(at.word()?)?;
     Some((number * scale, at.step() * scale))
 }
 
-/// `31 kB/s`, with its step.
+/// `31 kB/s`, with the unit of its last digit.
 fn size_per_second(at: &mut Cursor<'_, '_>) -> Option<(f64, f64)> {
     let number = at.number()?;
     let scale = unit(at.word()?.strip_suffix("/s")?)?;

@@ -1,4 +1,4 @@
-//! Owns the way from a list of labels to the reports in a text. Start reading at [`read`].
+//! Owns the parsing of reports in a text by a list of labels. Start reading at [`read`].
 
 use units::{Nanos, PerSecond};
 
@@ -8,34 +8,34 @@ use crate::clean::Clean;
 use crate::report::Report;
 use crate::words::{Cursor, Word, words};
 
-/// What a tool prints, as the labels that its report is made of.
+/// A tool's output, as the labels of its report.
 #[derive(Debug)]
 pub(crate) struct Layout {
     /// Name of the tool.
     pub(crate) tool: &'static str,
-    /// Labels, those that begin like another and go on before it.
+    /// The labels; if one is a prefix of another, the longer one comes first.
     pub(crate) fields: &'static [Field],
-    /// In which order they stand in print.
+    /// The order in which they are printed.
     pub(crate) order: FieldOrder,
-    /// What follows from several fields together.
+    /// Derives values from several fields.
     pub(crate) finish: fn(&mut Report),
 }
 
-/// In which order fields stand in print.
+/// The order in which fields are printed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum FieldOrder {
-    /// That of the list: one that stands behind a later one is another report's.
+    /// That of the list: a field after a later one belongs to another report.
     Fixed,
     /// Any.
     Free,
 }
 
-/// A label and what is read behind it.
+/// A label and the reading of what follows it.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Field {
     /// Words, as [`Cursor::behind`] takes them.
     label: &'static str,
-    /// The same field as another version labels it.
+    /// The label of the same field in another version.
     also: Option<&'static str>,
     read: fn(&mut Cursor<'_, '_>, &mut Report) -> Option<()>,
     opens: bool,
@@ -47,7 +47,7 @@ pub(crate) struct Field {
     whole: bool,
 }
 
-/// A field that may be there, once in a report.
+/// An optional field, at most once in a report.
 pub(crate) const fn field(
     label: &'static str,
     read: fn(&mut Cursor<'_, '_>, &mut Report) -> Option<()>,
@@ -67,12 +67,12 @@ pub(crate) const fn field(
 }
 
 impl Field {
-    /// It stands at the beginning: behind anything else it begins another report.
+    /// It is at the beginning: after any other field it begins another report.
     pub(crate) const fn opens(self) -> Self {
         Self { opens: true, ..self }
     }
 
-    /// Only this tool prints it: without one of its kind there is no report.
+    /// Only this tool prints it: a report needs at least one such field.
     pub(crate) const fn signs(self) -> Self {
         Self { signs: true, ..self }
     }
@@ -82,7 +82,7 @@ impl Field {
         Self { always: true, ..self }
     }
 
-    /// It may come more than once in one report; otherwise its return begins another.
+    /// It may occur more than once in a report; otherwise a second one begins another report.
     pub(crate) const fn repeats(self) -> Self {
         Self { repeats: true, ..self }
     }
@@ -92,17 +92,17 @@ impl Field {
         Self { also: Some(label), ..self }
     }
 
-    /// A report with it is another tool's, whose reports are alike.
+    /// A report with it belongs to another tool with similar reports.
     pub(crate) const fn disowns(self) -> Self {
         Self { disowns: true, ..self }
     }
 
-    /// What follows is about a part of the load only, up to a field that opens.
+    /// What follows describes only a part of the load, up to a field that opens.
     pub(crate) const fn parts(self) -> Self {
         Self { parts: true, ..self }
     }
 
-    /// It is about the whole load, behind parts of it as well.
+    /// It describes the whole load, even after parts of it.
     pub(crate) const fn whole(self) -> Self {
         Self { whole: true, ..self }
     }
@@ -113,7 +113,7 @@ impl Field {
     }
 }
 
-/// Reads nothing: the label is all.
+/// Reads nothing after the label.
 pub(crate) fn label(_: &mut Cursor<'_, '_>, _: &mut Report) -> Option<()> {
     Some(())
 }
@@ -140,7 +140,7 @@ pub(crate) fn traffic_rate(
     put(&mut to.steps.traffic_rate, PerSecond(at.step() * unit_bytes))
 }
 
-/// Puts what was read where it belongs.
+/// Stores what was read.
 pub(crate) fn put<S, T: Into<S>>(slot: &mut S, value: T) -> Option<()> {
     *slot = value.into();
     Some(())
@@ -149,7 +149,7 @@ pub(crate) fn put<S, T: Into<S>>(slot: &mut S, value: T) -> Option<()> {
 /// Does nothing.
 pub(crate) fn nothing(_: &mut Report) {}
 
-/// All reports of these layouts in a text, in order of their places.
+/// All reports with these layouts in a text, in order of their positions.
 pub(crate) fn read(layouts: &[&Layout], text: &str) -> Result<Vec<Report>, ReadError> {
     let clean = Clean::new(text);
     let words = words(clean.text());
@@ -168,7 +168,7 @@ pub(crate) fn read(layouts: &[&Layout], text: &str) -> Result<Vec<Report>, ReadE
     Ok(found)
 }
 
-/// Gives each report the command line before it, as far as it is known which one that is.
+/// Gives each report its command line, if it is known which one that is.
 fn give_orders(reports: &mut [Report], commands: Vec<Called>) {
     let mut commands = commands.into_iter().peekable();
     for report in reports {
@@ -185,22 +185,22 @@ fn give_orders(reports: &mut [Report], commands: Vec<Called>) {
     }
 }
 
-/// A report that is being read, and which fields it has so far.
+/// A report in progress, and the fields that it has so far.
 #[derive(Clone)]
 struct Open {
     report: Report,
     has: Vec<bool>,
-    /// Whether what follows is about a part of the load.
+    /// Whether what follows describes a part of the load.
     in_part: bool,
 }
 
 /// A field that was read.
 struct Step {
-    /// The report with it.
+    /// The report including the field.
     open: Open,
-    /// Whether that is another report than before.
+    /// Whether that is a new report.
     another: bool,
-    /// Index of the word behind it.
+    /// Index of the word after it.
     next: usize,
 }
 
@@ -224,8 +224,8 @@ fn find(layout: &Layout, words: &[Word]) -> Vec<Report> {
 }
 
 impl Layout {
-    /// Reads the first field whose label stands there and that can be read. One that cannot leaves
-    /// no half of itself: it worked on a copy.
+    /// Reads the first field whose label is there and whose value can be read. A field that fails
+    /// leaves no partial result: it worked on a copy.
     fn step(&self, words: &[Word], at: usize, open: Option<&Open>) -> Option<Step> {
         self.fields.iter().enumerate().find_map(|(index, field)| {
             let mut cursor = field.cursor(words, at)?;
@@ -250,7 +250,7 @@ impl Layout {
 
     fn begins_another(&self, index: usize, has: &[bool]) -> bool {
         let field = &self.fields[index];
-        // What stood there without an opening may be a line of another tool.
+        // Fields without an opening may have been lines of another tool.
         let has_body = self.fields.iter().zip(has).any(|(field, has)| *has && !field.opens);
         let ordered = |field: &Field| !(field.repeats || field.disowns || field.whole);
         let mut behind = self.fields.iter().zip(has).skip(index + 1);
@@ -261,7 +261,7 @@ impl Layout {
         (field.opens && has_body) || (has[index] && !field.repeats) || out_of_order
     }
 
-    /// Whether something in it is this tool's alone, and nothing another's.
+    /// Whether it has a field that only this tool prints, and none of another tool.
     fn is_signed(&self, has: &[bool]) -> bool {
         let any = |is: fn(&Field) -> bool| {
             self.fields.iter().zip(has).any(|(field, has)| is(field) && *has)
@@ -269,7 +269,7 @@ impl Layout {
         any(|field| field.signs) && !any(|field| field.disowns)
     }
 
-    /// The report, unless nothing in it was this tool's alone.
+    /// The report, unless it has no field that only this tool prints.
     fn close(&self, open: Open) -> Option<Report> {
         let Open { mut report, has, .. } = open;
         self.is_signed(&has).then_some(())?;

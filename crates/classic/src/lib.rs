@@ -1,16 +1,16 @@
-//! Owns what is particular to each classic load tool: its command line, what its report says, and what
-//! it counts differently from us. One file a tool holds all of it. Must not know sockets, how a load
-//! is made, how a program is started, or argv of this process: text in, values out.
+//! Owns everything specific to each classic load tool: its command line, its report, and what it counts differently
+//! from us. Each tool is in one file or folder. Must not know sockets, how a load is made, how a program is started, or
+//! argv of this process: text in, values out.
 //!
-//! A command line becomes a plan and somebody who speaks (see [`command`]): the load itself is that of
-//! `joust load`, and the report is written from its record.
+//! A command line becomes a plan and a printer (see [`command`]): the load itself is that of `joust load`, and the
+//! report is written from its record.
 //!
-//! Reports are read as people have them: from a terminal, wrapped by a mail program, quoted,
-//! indented, coloured, several in a file, with prose around them, cut off at either end. So a report
-//! is read as words, not as lines (see `words`), and a tool is a list of the labels it prints (see
-//! `layout`). What is absent or cannot be read stays `None` and is named in [`Report::missing`].
+//! Reports are accepted as people have them: from a terminal, wrapped by a mail program, quoted, indented, coloured,
+//! several in a file, with prose around them, cut off at either end. So a report is parsed as words, not as lines (see
+//! `words`), and a tool is a list of the labels it prints (see `layout`). What is absent or unreadable stays `None` and
+//! is named in [`Report::missing`].
 //!
-//! Start reading at [`Tool`] and [`Report`]; one more tool is one more file and one line in [`ALL`].
+//! Start reading at [`Tool`] and [`Report`]; a new tool is a new file and a line in [`ALL`].
 //!
 //! ```
 //! let text = "Running 1s test @ http://127.0.0.1:8080/
@@ -68,25 +68,24 @@ pub static ALL: &[&Tool] = &[
 /// A load tool.
 #[derive(Debug)]
 pub struct Tool {
-    /// Its name, which is its program's ("ab").
+    /// Its name, which is that of its program ("ab").
     pub name: &'static str,
     /// What it is, in a sentence.
     pub about: &'static str,
-    /// What it counts differently from us, a sentence each: what one must know before its figures
-    /// are put beside ours.
+    /// What it counts differently from us, a sentence each: what one must know before comparing its figures with ours.
     pub counts_differently: &'static [&'static str],
-    /// Its command line, where joust can be called in its place.
+    /// Its command line, if joust can replace it.
     pub command: Option<fn(&Call<'_>) -> CommandOutcome>,
-    /// Flags of its command line that are joust's and not the original's.
+    /// joust's own flags on its command line.
     pub own_flags: &'static [OwnFlag],
-    /// Finds its reports in a text, in the order in which they stand there.
+    /// Finds its reports in a text, in order of their positions.
     pub read: fn(&str) -> Result<Vec<Report>, ReadError>,
 }
 
 /// Why nothing could be read from a text.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ReadError {
-    /// The text holds no report of this tool.
+    /// The text contains no report of this tool.
     #[error(
         "no report of {tool} in this text: a report of it has at least one of these lines: \
          {}; is it cut off, or from another tool?", looked_for.join(", ")
@@ -94,10 +93,10 @@ pub enum ReadError {
     NoReport {
         /// Name of the tool.
         tool: &'static str,
-        /// Beginnings of lines that only its reports have; `#` stands for a number.
+        /// Beginnings of lines that only its reports have; `#` represents a number.
         looked_for: Vec<&'static str>,
     },
-    /// The text holds no report of any tool.
+    /// The text contains no report of any tool.
     #[error("no report of {} in this text", names().join(", "))]
     NoneOfAll,
 }
@@ -106,15 +105,15 @@ fn names() -> Vec<&'static str> {
     ALL.iter().map(|tool| tool.name).collect()
 }
 
-/// The tool of that name.
+/// The tool with that name.
 pub fn named(name: &str) -> Option<&'static Tool> {
     ALL.iter().copied().find(|tool| tool.name == name)
 }
 
-/// Every report of any tool in a text, in the order in which they stand there.
+/// Every report of any tool in a text, in order of their positions.
 ///
 /// # Errors
-/// Where there is none.
+/// There is none.
 pub fn read_any(text: &str) -> Result<Vec<Report>, ReadError> {
     let mut found: Vec<Report> =
         ALL.iter().filter_map(|tool| (tool.read)(text).ok()).flatten().collect();

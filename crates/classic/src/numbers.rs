@@ -1,10 +1,10 @@
-//! Owns the reading of quantities from words. A number has a comma or a point before its decimals, and
-//! perhaps marks between groups of three digits. Where two readings are possible, both are given. Must not
-//! know labels or reports. Start reading at [`figure`].
+//! Owns the parsing of quantities from words. A number has a comma or a point before its decimals, and optional marks
+//! between groups of three digits. If two readings are possible, both are returned. Must not know labels or reports.
+//! Start reading at [`figure`].
 
 use units::{Bytes, Nanos};
 
-/// A number, and one unit of the last digit that it was printed with.
+/// A number, and the unit of the last digit that was printed.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Figure {
     pub(crate) value: f64,
@@ -17,16 +17,16 @@ impl Figure {
     }
 }
 
-/// What a word that is a number may mean.
+/// The possible meanings of a numeric word.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum Reading {
-    /// One thing.
+    /// Only one.
     Sure(Figure),
-    /// Either: "1,234" is 1.234 where the comma stands before decimals, and 1234 where it groups digits.
+    /// Two: "1,234" is 1.234 if the comma separates decimals, and 1234 if it groups digits.
     Either { decimal: Figure, grouped: Figure },
 }
 
-/// What the comma of a text is.
+/// The role of the comma in a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Comma {
     Unknown,
@@ -35,7 +35,7 @@ pub(crate) enum Comma {
 }
 
 impl Reading {
-    /// The one that is meant, where the comma of the text is known.
+    /// The meaning, given the role of the comma in the text.
     pub(crate) fn settle(self, comma: Comma) -> Option<Figure> {
         match (self, comma) {
             (Self::Sure(figure), _) => Some(figure),
@@ -46,12 +46,12 @@ impl Reading {
     }
 }
 
-/// Without what stands around a number in print.
+/// The word without the characters that surround a number in print.
 pub(crate) fn bare(word: &str) -> &str {
     word.trim_start_matches(['(', '[', '"']).trim_end_matches([',', ';', ')', ']', '"'])
 }
 
-/// A count; what stands around it in print is left away. It has no decimals: marks in it group digits.
+/// A count, without surrounding characters. It has no decimals: marks in it group digits.
 pub(crate) fn count(word: &str) -> Option<u64> {
     let word = bare(word);
     if word.bytes().all(|byte| byte.is_ascii_digit()) {
@@ -61,8 +61,7 @@ pub(crate) fn count(word: &str) -> Option<u64> {
     ungrouped(word, mark)?.parse().ok()
 }
 
-/// A number that is finite and not negative; what stands around it in print is left away. NaN, which some
-/// tools print of nothing, is none.
+/// A finite, non-negative number, without surrounding characters. NaN, which some tools print for nothing, is rejected.
 pub(crate) fn figure(word: &str) -> Option<Reading> {
     let word = bare(word);
     word.starts_with(|c: char| c.is_ascii_digit()).then_some(())?;
@@ -101,7 +100,7 @@ fn sure(figure: Figure) -> Option<Reading> {
     figure.value.is_finite().then_some(Reading::Sure(figure))
 }
 
-/// Digits, and a point with more of them.
+/// Digits, with an optional decimal point and more digits.
 fn plain(word: &str) -> Option<Figure> {
     let known = word.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
     let value = known.then(|| word.parse().ok())??;
@@ -116,7 +115,7 @@ fn with_groups(word: &str, mark: char, point: char) -> Option<Figure> {
     plain(&format!("{}.{decimals}", ungrouped(whole, mark)?))
 }
 
-/// A number without the marks between its groups of three digits; `None` where they are other groups.
+/// A number without the marks between its groups of three digits; `None` if the groups are different.
 fn ungrouped(word: &str, mark: char) -> Option<String> {
     let mut groups = word.split(mark);
     let first = groups.next()?;
@@ -127,14 +126,14 @@ fn ungrouped(word: &str, mark: char) -> Option<String> {
         .then(|| word.replace(mark, ""))
 }
 
-/// A number and the unit behind it.
+/// A number and the unit after it.
 pub(crate) fn with_unit(word: &str) -> Option<(Reading, &str)> {
     let word = bare(word);
     let end = word.find(|c: char| !c.is_ascii_digit() && !".,'".contains(c)).unwrap_or(word.len());
     Some((figure(&word[..end])?, &word[end..]))
 }
 
-/// What the comma of a number is, if it can be one thing only.
+/// The role of the comma in a number, if only one is possible.
 pub(crate) fn comma(word: &str) -> Comma {
     let Some((Reading::Sure(_), unit)) = with_unit(word) else { return Comma::Unknown };
     let number = bare(word).strip_suffix(unit).unwrap_or(word);
@@ -147,7 +146,7 @@ pub(crate) fn comma(word: &str) -> Comma {
     }
 }
 
-/// Seconds that a unit of time has.
+/// Seconds in a unit of time.
 pub(crate) fn unit_secs(unit: &str) -> Option<f64> {
     Some(match unit {
         "ns" => 1e-9,
@@ -160,7 +159,7 @@ pub(crate) fn unit_secs(unit: &str) -> Option<f64> {
     })
 }
 
-/// A time with its units, in seconds: "1.06ms", "1m30s".
+/// A duration with its units, in seconds: "1.06ms", "1m30s".
 pub(crate) fn span(word: &str, comma: Comma) -> Option<Figure> {
     let mut rest = bare(word);
     let mut sum = Figure { value: 0.0, step: 0.0 };
@@ -177,7 +176,7 @@ pub(crate) fn span(word: &str, comma: Comma) -> Option<Figure> {
     last.is_finite().then_some(sum)
 }
 
-/// Bytes that a unit of size has: "KB" and "KiB" in powers of 1024, "kB" in powers of 1000.
+/// Bytes in a unit of size: "KB" and "KiB" are powers of 1024, "kB" powers of 1000.
 pub(crate) fn unit_bytes(unit: &str) -> Option<f64> {
     const K: f64 = 1024.0;
     Some(match unit.trim_end_matches("/s") {
@@ -191,7 +190,7 @@ pub(crate) fn unit_bytes(unit: &str) -> Option<f64> {
     })
 }
 
-/// A size with its unit, as "1.5MB", in bytes.
+/// A size with its unit, such as "1.5MB", in bytes.
 pub(crate) fn size(word: &str, comma: Comma) -> Option<Figure> {
     let (reading, unit) = with_unit(word)?;
     Some(reading.settle(comma)?.times(unit_bytes(unit)?))

@@ -19,7 +19,7 @@ pub(crate) static TOOL: Tool = Tool {
     about: "oha: a closed loop of one task a worker, HTTP/1.1, HTTP/2 and HTTP/3",
     counts_differently: &[
         "a reply counts whatever its status is; the codes are listed",
-        "with -z what is still out at the end is aborted: it is listed as an error and counts in the rate, but is in no latency and not in the success rate",
+        "with -z requests in flight at the end are aborted: they are listed as errors and count in the rate, but not in latency or the success rate",
         "the rate is that of replies, errors and aborted requests together",
         "the success rate is that of requests that had a reply, whatever its status is",
         "a request without a reply has no latency",
@@ -32,7 +32,7 @@ pub(crate) static TOOL: Tool = Tool {
     read: read_reports,
 };
 
-/// How oha names what the end cut off.
+/// oha's name for requests that the end of the load cut off.
 const DEADLINE: &str = "aborted due to deadline";
 
 fn read_reports(text: &str) -> Result<Vec<Report>, ReadError> {
@@ -52,7 +52,7 @@ const TEXT_FIELDS: &[Field] = &[
     .always(),
     field("Slowest:", |at, to| put(&mut to.times.total.max, seconds(at)?)),
     field("Fastest:", |at, to| put(&mut to.times.total.min, seconds(at)?)),
-    // No number where there was no reply.
+    // There is no number if there was no reply.
     field("Average:", |at, to| {
         to.times.total.mean = Some(seconds(at)?);
         put(&mut to.steps.time, Nanos::from_secs_f64(at.step()))
@@ -60,7 +60,7 @@ const TEXT_FIELDS: &[Field] = &[
     field("Requests/sec:", |at, to| {
         to.rate = Some(PerSecond(at.figure()?));
         to.steps.rate = Some(PerSecond(at.step()));
-        // wrk has a line like this one, and then this.
+        // wrk has a line like this one, followed by Transfer/sec.
         (at.peek() != Some("Transfer/sec:")).then_some(())
     })
     .always(),
@@ -116,7 +116,7 @@ const JSON_FIELDS: &[Field] = &[
     .always(),
 ];
 
-/// Replies are what is counted by status; what the end cut off is an error to oha, and none to us.
+/// Replies are those counted by status; oha counts requests cut off by the end as errors, and we do not.
 fn finish(report: &mut Report) {
     let unfinished = report.errors.remove(DEADLINE);
     if report.is_complete() {
@@ -127,7 +127,7 @@ fn finish(report: &mut Report) {
     }
 }
 
-/// `1.0000`, since 1.0 `100.00%`; NaN where there was nothing.
+/// `1.0000`, since 1.0 `100.00%`; NaN without requests.
 fn success_rate(at: &mut Cursor<'_, '_>, to: &mut Report) -> Option<()> {
     let share = at.percent().map(|percent| percent / 100.0).or_else(|| at.number());
     match share.filter(|share| *share <= 1.0) {
@@ -152,7 +152,7 @@ fn summary(at: &mut Cursor<'_, '_>, to: &mut Report) -> Option<()> {
     Some(())
 }
 
-/// `average`, `fastest` and `slowest`: all of them, or this is another object.
+/// `average`, `fastest` and `slowest`: all three, or this is another object.
 fn triple(at: &mut Cursor<'_, '_>) -> Summary {
     let numbers = numbers(at);
     let names: Vec<&str> = numbers.iter().map(|(name, _)| name.as_str()).collect();

@@ -1,4 +1,4 @@
-//! Owns what a report says, in one shape for all tools. Start reading at [`Report`].
+//! Owns the content of a report, in one shape for all tools. Start reading at [`Report`].
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -6,27 +6,27 @@ use std::ops::Range;
 use record::ToolClaims;
 use units::{Bytes, Nanos, PerSecond, Share};
 
-/// A report of a load tool. `None` is what the tool does not say: never the same as 0.
+/// A report of a load tool. `None` is what the tool does not print: never the same as 0.
 #[derive(Debug, Default, Clone, PartialEq)]
 pub struct Report {
     /// Name of the tool.
     pub tool: &'static str,
-    /// Its version, where the text says it (ab, siege, weighttp).
+    /// Its version, if the text contains it (ab, siege, weighttp).
     pub version: Option<String>,
-    /// Where it stands in the text, in bytes: from its first line that was read to its last.
+    /// Its position in the text, in bytes: from the first to the last line that was read.
     pub place: Range<usize>,
-    /// Lines that every complete report of this tool has and this one has not, or not readably; by
-    /// their beginning, where `#` stands for a number. Empty: nothing is cut off.
+    /// Lines that every complete report of this tool has and that are missing or unreadable here, by their beginning;
+    /// `#` represents a number. Empty: nothing is cut off.
     pub missing: Vec<&'static str>,
-    /// What was asked for.
+    /// The requested URL.
     pub url: Option<String>,
-    /// The server's own word for itself.
+    /// The server's name for itself.
     pub server_software: Option<String>,
-    /// Length of the document that is asked for.
+    /// Length of the requested document.
     pub document_length: Option<DocumentLength>,
-    /// Connections at once: as ordered, or for httperf and http_load as reached.
+    /// Concurrent connections: as requested, or for httperf and http_load as reached.
     pub concurrency: Option<u64>,
-    /// Mean number of requests under way (siege: the sum of all times over the time elapsed).
+    /// Mean number of requests in flight (siege: the sum of all times divided by the elapsed time).
     pub concurrency_mean: Option<f64>,
     /// Threads of the tool.
     pub threads: Option<u64>,
@@ -34,9 +34,9 @@ pub struct Report {
     pub duration: Option<Nanos>,
     /// What the command line before the report asked for.
     pub ordered: Ordered,
-    /// Requests by what came of them.
+    /// Requests by outcome.
     pub requests: Requests,
-    /// Requests a second.
+    /// Requests per second.
     pub rate: Option<PerSecond>,
     /// Bytes.
     pub traffic: Traffic,
@@ -46,27 +46,27 @@ pub struct Report {
     pub percentiles: Vec<(f64, Nanos)>,
     /// Histogram of [`Times::total`] (hey, oha, wrk2), by ascending time.
     pub histogram: Vec<Bin>,
-    /// Requests a second of each thread (wrk, wrk2: sampled) or of each connection (h2load).
+    /// Requests per second of each thread (wrk, wrk2: sampled) or of each connection (h2load).
     pub rates: Rates,
-    /// Users that a script plays, and how often (k6).
+    /// Users that a script plays, and their iterations (k6).
     pub users: Users,
     /// ab's "Time per request (mean)": concurrency x duration / complete. Not a mean of measured
     /// times, which is [`Times::total`].
     pub time_per_request: Option<Nanos>,
-    /// Errors by the tool's own word for their kind.
+    /// Errors by the tool's name for their kind.
     pub errors: BTreeMap<String, u64>,
     /// Share of requests that succeeded (siege, oha; k6: of those that did not fail).
     pub availability: Option<Share>,
-    /// CPU time that the tool says it used itself (httperf).
+    /// CPU time that the tool reports for itself (httperf).
     pub own_cpu: Option<Nanos>,
     /// Whether the tool gave up before its end.
     pub aborted: bool,
-    /// How exactly the figures are printed.
+    /// The precision of the printed figures.
     pub steps: Steps,
 }
 
-/// One unit of the last digit that a figure is printed with. The figure is off by up to half of it, or by all
-/// of it where the tool cuts off; `None` where the figure is not printed.
+/// The unit of the last printed digit of a figure. The figure is off by up to half of it, or by all of it if the tool
+/// truncates; `None` if the figure is not printed.
 #[derive(Debug, Default, Clone, Copy, PartialEq)]
 pub struct Steps {
     /// Of [`Report::duration`].
@@ -85,31 +85,31 @@ pub struct Steps {
     pub concurrency_mean: Option<f64>,
 }
 
-/// What a command line asked for, as far as it says. What the tool printed of it lies in the report itself.
+/// What a command line asked for, as far as it says. The report itself has what the tool printed about it.
 #[derive(Debug, Default, Clone, PartialEq)]
 pub struct Ordered {
     /// The command line.
     pub command: Option<String>,
     /// Requests in all.
     pub requests: Option<u64>,
-    /// Connections at once, or users.
+    /// Concurrent connections, or users.
     pub concurrency: Option<u64>,
     /// Threads.
     pub threads: Option<u64>,
-    /// How long to ask.
+    /// Duration of the load.
     pub duration: Option<Nanos>,
-    /// Requests a second in all (wrk2, oha, http_load).
+    /// Requests per second in all (wrk2, oha, http_load).
     pub rate: Option<PerSecond>,
-    /// Whether connections are kept.
+    /// Whether connections are kept alive.
     pub keep_alive: Option<bool>,
-    /// What to ask for.
+    /// The requested URL.
     pub url: Option<String>,
 }
 
 /// A bin of a histogram.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Bin {
-    /// The time that the tool prints for it: its upper end (hey, wrk2, oha of 0.5 and later).
+    /// The printed time of the bin: its upper end (hey, wrk2, oha of 0.5 and later).
     pub at: Nanos,
     /// Requests in it.
     pub count: u64,
@@ -137,60 +137,60 @@ pub struct Users {
     pub min: Option<u64>,
     /// Most at once.
     pub max: Option<u64>,
-    /// Made ready: those that the load may have at most.
+    /// Initialised users: the most that the load may have.
     pub allocated: Option<u64>,
-    /// Rounds of the script that ended.
+    /// Completed iterations of the script.
     pub iterations: Option<u64>,
-    /// Rounds that the end of the load cut off.
+    /// Iterations that the end of the load cut off.
     pub interrupted: Option<u64>,
-    /// Rounds a second.
+    /// Iterations per second.
     pub rate: Option<PerSecond>,
-    /// How long a round took, with its waiting.
+    /// Duration of an iteration, including its waiting.
     pub times: Summary,
 }
 
-/// Length of the document that is asked for.
+/// Length of the requested document.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DocumentLength {
-    /// Every reply has to have this one.
+    /// Every reply must have this length.
     Fixed(Bytes),
     /// Replies may differ (ab -l).
     Variable,
 }
 
-/// Requests by what came of them, as the tool counts.
+/// Requests by outcome, as the tool counts.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub struct Requests {
-    /// Begun.
+    /// Started.
     pub started: Option<u64>,
-    /// Ended; which of the failed are among them differs by tool.
+    /// Ended; tools differ in which failed ones they include.
     pub complete: Option<u64>,
-    /// Ended well.
+    /// Successful.
     pub succeeded: Option<u64>,
-    /// Ended badly.
+    /// Failed.
     pub failed: Option<u64>,
-    /// Cut off by the end of the load, and in no other count here (oha, whose rate has them in it).
+    /// Cut off by the end of the load, and in no other count here (oha, whose rate includes them).
     pub unfinished: Option<u64>,
     /// Replies with a bad status: ab, http_load, weighttp, h2load, hey, httperf: not 2xx; wrk: 400
     /// and above.
     pub non_2xx: Option<u64>,
-    /// On a connection that had served one before.
+    /// Sent on a connection that had carried a request before.
     pub kept_alive: Option<u64>,
-    /// Replies by status, where the tool tells each.
+    /// Replies by status, if the tool prints each.
     pub by_status: BTreeMap<u16, u64>,
     /// Replies by the first digit of their status.
     pub by_class: BTreeMap<u8, u64>,
 }
 
 impl Requests {
-    /// Takes a tool's counts by class of status, and from them those that are not 2xx.
+    /// Stores a tool's counts by class of status, and derives the number that is not 2xx.
     pub(crate) fn set_classes(&mut self, classes: impl IntoIterator<Item = (u8, u64)>) {
         self.by_class = classes.into_iter().collect();
         let bad = self.by_class.iter().filter(|(class, _)| **class != 2).map(|(_, count)| *count);
         self.non_2xx = Some(bad.fold(0, u64::saturating_add));
     }
 
-    /// Takes a tool's counts by status, and from them those by class.
+    /// Stores a tool's counts by status, and derives the counts by class.
     pub(crate) fn set_statuses(&mut self, statuses: BTreeMap<u16, u64>) {
         let mut classes = BTreeMap::<u8, u64>::new();
         for (status, count) in &statuses {
@@ -211,16 +211,16 @@ pub struct Traffic {
     pub heads: Option<Bytes>,
     /// Bodies received.
     pub bodies: Option<Bytes>,
-    /// Sent (ab: only where it sends bodies).
+    /// Sent (ab: only if it sends bodies).
     pub sent: Option<Bytes>,
-    /// Bytes received a second.
+    /// Bytes received per second.
     pub rate: Option<PerSecond>,
-    /// Bytes that the tool's unit has, where it prints the rate in one: 1000 or 1024.
+    /// Bytes in the tool's unit, if it prints the rate in one: 1000 or 1024.
     pub rate_unit: Option<Bytes>,
 }
 
 impl Traffic {
-    /// Heads received: as printed, or what is received and not bodies.
+    /// Bytes of heads: as printed, or the received bytes minus the bodies.
     pub fn heads_or_rest(&self) -> Option<Bytes> {
         let rest = || Some(Bytes(self.received?.0.checked_sub(self.bodies?.0)?));
         self.heads.or_else(rest)
@@ -234,7 +234,7 @@ pub struct Times {
     pub lookup: Summary,
     /// Waiting for a free connection (k6).
     pub blocked: Summary,
-    /// Until the connection stands.
+    /// Until the connection is established.
     pub connect: Summary,
     /// Handshake of TLS (k6).
     pub tls: Summary,
@@ -247,20 +247,20 @@ pub struct Times {
     pub waiting: Summary,
     /// From the connection to the end of the reply (ab).
     pub processing: Summary,
-    /// The whole request; with the connecting where the tool counts it in.
+    /// The whole request, including connecting if the tool counts it.
     pub total: Summary,
-    /// Life of a connection with all its requests (httperf).
+    /// Lifetime of a connection with all its requests (httperf).
     pub connection: Summary,
 }
 
-/// What a tool tells of a distribution.
+/// A tool's summary of a distribution.
 #[derive(Debug, Default, Clone, Copy, PartialEq)]
 pub struct Summary {
     /// Arithmetic mean.
     pub mean: Option<Nanos>,
     /// Standard deviation.
     pub sd: Option<Nanos>,
-    /// Median; that of ab is one sample off for even and odd counts alike.
+    /// Median; ab's is one sample off for even and odd counts alike.
     pub median: Option<Nanos>,
     /// Smallest.
     pub min: Option<Nanos>,
@@ -271,12 +271,12 @@ pub struct Summary {
 }
 
 impl Report {
-    /// Whether nothing of it is cut off.
+    /// Whether the report is complete.
     pub fn is_complete(&self) -> bool {
         self.missing.is_empty()
     }
 
-    /// Adds the connections of a thread, by its index. Where one before it is missing nothing is known.
+    /// Adds the connections of a thread, by its index. If an earlier thread is missing, the sum is unknown.
     pub(crate) fn add_thread(&mut self, index: u64, connections: u64) {
         let told = if index == 0 {
             Some(0)
@@ -287,30 +287,30 @@ impl Report {
         self.concurrency = told.map(|sum| sum.saturating_add(connections));
     }
 
-    /// Requests that [`Report::rate`] is of, over [`Report::duration`]: each tool counts others.
+    /// Number of requests behind [`Report::rate`], over [`Report::duration`]: each tool counts differently.
     pub fn rate_of(&self) -> Option<u64> {
         let requests = &self.requests;
         let complete = requests.complete;
         match self.tool {
-            // Errors count as well.
+            // Includes errors.
             "hey" => complete?.checked_add(requests.failed?),
-            // And what the end cut off.
+            // Also includes those that the end cut off.
             "oha" => complete?.checked_add(requests.failed?)?.checked_add(requests.unfinished?),
-            // What was sent.
+            // Counts sent requests.
             "httperf" => requests.started,
-            // Whether those that broke are among the done differs by its version.
+            // Versions differ in whether broken requests count as done.
             "h2load" => complete.filter(|_| self.errors.get("errored") == Some(&0)),
             _ => complete,
         }
     }
 
-    /// The time of one percentile, where the tool printed that one.
+    /// The time of one percentile, if the tool printed it.
     pub fn percentile(&self, percent: f64) -> Option<Nanos> {
         let at = self.percentiles.iter().find(|(printed, _)| *printed == percent)?;
         Some(at.1)
     }
 
-    /// Its figures as they lie in a run file.
+    /// Its figures in the form of a run file.
     pub fn claims(&self) -> ToolClaims {
         let total = &self.times.total;
         ToolClaims {

@@ -1,6 +1,6 @@
-//! Owns the view of a text as words with their places, and the reading of quantities from them. What wraps,
-//! indents, quotes, numbers or marks up a report changes the space between its words only, so it is the space
-//! that is not looked at. Start reading at [`words`] and [`Cursor`].
+//! Owns the view of a text as words with their positions, and the reading of quantities from them. Wrapping, indenting,
+//! quoting, numbering or marking up a report only changes the space between its words, so space is ignored. Start
+//! reading at [`words`] and [`Cursor`].
 
 use std::ops::Range;
 
@@ -12,26 +12,26 @@ use crate::numbers::{self, Comma, Reading, bytes, count, figure, with_unit};
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Word<'t> {
     pub(crate) text: &'t str,
-    /// In bytes of the text.
+    /// Bytes of the text.
     pub(crate) place: Range<usize>,
-    /// Whether it is the first of its line, marks of quotation aside.
+    /// Whether it is the first of its line, except for quotation marks.
     pub(crate) starts_line: bool,
-    /// Whether a bar stands before it: of a table, or of a pipe.
+    /// Whether a bar precedes it: of a table, or of a pipe.
     pub(crate) after_bar: bool,
-    /// Whether an empty line stands before it.
+    /// Whether an empty line precedes it.
     pub(crate) after_blank: bool,
 }
 
-/// Lines without a number that may stand between numbered ones: they were wrapped.
+/// Most lines without a number between numbered ones: they were wrapped.
 const UNNUMBERED_LINES_MAX: usize = 3;
-/// Numbers in a row from which they are those of lines.
+/// Consecutive numbers that make them line numbers.
 const NUMBERED_LINES_MIN: usize = 3;
-/// How far around an ambiguous number the others tell what its comma is.
+/// Distance around an ambiguous number within which others determine the role of its comma.
 const COMMA_WORDS: usize = 100;
 
-/// The words of a clean text. Between words lie white space, bars of tables, and the braces of JSON, whose
-/// names and values are words even where no space is between them. Marks of quotation, of lists and numbers of
-/// lines at the start of a line are left out.
+/// The words of a clean text. Words are separated by white space, bars of tables, and the braces of JSON, whose names
+/// and values are words even without a space between them. At the start of a line, quotation marks, list marks and line
+/// numbers are left out.
 pub(crate) fn words(text: &str) -> Vec<Word<'_>> {
     let mut found: Vec<Word> = Vec::new();
     let mut numbers = line_numbers(text).into_iter().peekable();
@@ -66,13 +66,13 @@ pub(crate) fn words(text: &str) -> Vec<Word<'_>> {
     found
 }
 
-/// Bytes at the start of a text that are no part of a word.
+/// Bytes at the start of a text that do not belong to a word.
 fn gap(text: &str) -> usize {
     let between = |c: char| c.is_whitespace() || "{}|│┃║".contains(c);
     text.find(|c: char| !between(c)).unwrap_or(text.len())
 }
 
-/// Bytes of marks of quotation and comment at the start of a line.
+/// Bytes of quotation and comment marks at the start of a line.
 fn quotation(line: &str) -> usize {
     let quoted = line.bytes().take_while(|byte| *byte == b'>').count();
     if quoted > 0 {
@@ -84,7 +84,7 @@ fn quotation(line: &str) -> usize {
     if alone { mark } else { 0 }
 }
 
-/// A word without the marks that make it bold, or code.
+/// A word without the marks for bold or code.
 fn bare_of_marks(word: &str) -> &str {
     if word == "**" || word == "*" {
         return word;
@@ -94,7 +94,7 @@ fn bare_of_marks(word: &str) -> &str {
     bold.unwrap_or(word)
 }
 
-/// The numbers of lines that someone printed before them: each one more than the last.
+/// Line numbers that were printed before the lines: each is one more than the last.
 fn line_numbers(text: &str) -> Vec<Range<usize>> {
     let mut found = Vec::new();
     let mut row: Vec<(u64, Range<usize>)> = Vec::new();
@@ -135,7 +135,7 @@ fn line_number(line: &str) -> Option<(u64, Range<usize>)> {
     alone.then_some((number, start..end))
 }
 
-/// Bytes to the end of the word that a text starts with; at least one character.
+/// Bytes up to the end of the first word of a text; at least one character.
 fn word_len(text: &str) -> usize {
     for (at, c) in text.char_indices().skip(1) {
         let before = &text[..at];
@@ -155,28 +155,28 @@ enum Decimals {
     Allowed,
 }
 
-/// A place between words, from which quantities are read. Every reading either takes what it wants
-/// and moves on, or is `None`.
+/// A position between words, from which quantities are read. Every reading either takes the words that it needs and
+/// moves on, or returns `None`.
 #[derive(Debug, Clone)]
 pub(crate) struct Cursor<'t, 'w> {
     words: &'w [Word<'t>],
     at: usize,
-    /// Indices of the words of the label that `#` stood for.
+    /// Indices of the words that matched `#` in the label.
     hashes: Vec<usize>,
-    /// One unit of the last digit of the number that was read last, in the unit that it was read in.
+    /// The unit of the last digit of the last number, in the unit in which it was printed.
     step: f64,
 }
 
 impl<'t, 'w> Cursor<'t, 'w> {
-    /// Behind a label, where it stands at `at`. In a label `#` is any word that begins with a digit, and a word
-    /// that ends with `..:` has any number of points there, perhaps none.
+    /// The position after a label at `at`. In a label `#` matches any word that begins with a digit, and a word that
+    /// ends with `..:` may have any number of points there, or none.
     pub(crate) fn behind(words: &'w [Word<'t>], at: usize, label: &str) -> Option<Self> {
         let mut cursor = Self { words, at, hashes: Vec::new(), step: 0.0 };
         for wanted in label.split(' ') {
             let index = cursor.at;
             let word = cursor.word()?;
             if wanted == "-" && word != wanted {
-                // At the start of a line it was taken for the mark of a list.
+                // At the start of a line it was taken for a list mark.
                 cursor.at = index;
                 continue;
             }
@@ -207,17 +207,17 @@ impl<'t, 'w> Cursor<'t, 'w> {
         Some(word.text)
     }
 
-    /// The next word, which stays the next one.
+    /// The next word, without moving.
     pub(crate) fn peek(&self) -> Option<&'t str> {
         Some(self.words.get(self.at)?.text)
     }
 
-    /// Whether an empty line stands before the next word.
+    /// Whether an empty line precedes the next word.
     pub(crate) fn after_blank(&self) -> bool {
         self.words.get(self.at).is_some_and(|word| word.after_blank)
     }
 
-    /// The next word, if it stands on the same line as the one before.
+    /// The next word, if it is on the same line as the one before.
     fn peek_on_line(&self) -> Option<&'t str> {
         self.words.get(self.at).filter(|word| !word.starts_line).map(|word| word.text)
     }
@@ -242,7 +242,7 @@ impl<'t, 'w> Cursor<'t, 'w> {
         Some(())
     }
 
-    /// A number without fraction.
+    /// An integer.
     pub(crate) fn count(&mut self) -> Option<u64> {
         let first = self.word_of(|word| count(word).is_some())?;
         let (grouped, words) = self.with_groups(first, Decimals::None);
@@ -257,13 +257,13 @@ impl<'t, 'w> Cursor<'t, 'w> {
         self.settle(reading, self.at).inspect(|_| self.at += 1)
     }
 
-    /// A number with a unit right behind it.
+    /// A number directly followed by a unit.
     pub(crate) fn number_before(&mut self, unit: &str) -> Option<f64> {
         let (reading, _) = with_unit(self.peek()?).filter(|(_, printed)| *printed == unit)?;
         self.settle(reading, self.at).inspect(|_| self.at += 1)
     }
 
-    /// A number that stands alone before its unit, so that spaces may stand between groups of its digits.
+    /// A number that is a separate word before its unit, so that spaces may separate groups of its digits.
     pub(crate) fn figure(&mut self) -> Option<f64> {
         let first = self.peek()?;
         figure(first)?;
@@ -273,14 +273,14 @@ impl<'t, 'w> Cursor<'t, 'w> {
         self.settle(reading, self.at).inspect(|_| self.at += 1 + words)
     }
 
-    /// A time with its unit, as "1.5ms".
+    /// A duration with its unit, such as "1.5ms".
     pub(crate) fn span(&mut self) -> Option<Nanos> {
         let span = self.span_of(self.at)?;
         self.at += 1;
         Some(span)
     }
 
-    /// A name and a time, as "avg=1.5ms".
+    /// A name and a duration, such as "avg=1.5ms".
     pub(crate) fn named_span(&mut self) -> Option<(&'t str, Nanos)> {
         let (name, time) = self.peek()?.split_once('=')?;
         let span = numbers::span(time, self.comma(self.at))?;
@@ -289,7 +289,7 @@ impl<'t, 'w> Cursor<'t, 'w> {
         Some((name, Nanos::from_secs_f64(span.value)))
     }
 
-    /// A size with its unit, as "1.5MB"; the unit may be the next word.
+    /// A size with its unit, such as "1.5MB"; the unit may be the next word.
     pub(crate) fn size(&mut self) -> Option<Bytes> {
         let word = self.peek()?;
         let comma = self.comma(self.at);
@@ -306,8 +306,8 @@ impl<'t, 'w> Cursor<'t, 'w> {
         Some(bytes(size.value))
     }
 
-    /// A row of a table of percentiles, if the next percentage is above the last one: as `50%  12` where a time
-    /// is read like that.
+    /// A row of a table of percentiles, if its percentage is above the last one: `50%  12`, with the time read by
+    /// `span`.
     pub(crate) fn percentile(
         &mut self,
         last: Option<f64>,
@@ -320,7 +320,7 @@ impl<'t, 'w> Cursor<'t, 'w> {
         Some((percent, time))
     }
 
-    /// A percentage, as "50%" or "99.9%:".
+    /// A percentage, such as "50%" or "99.9%:".
     pub(crate) fn percent(&mut self) -> Option<f64> {
         let word = self.peek()?.trim_end_matches([',', ':']).strip_suffix('%')?;
         let reading = figure(word.trim_end_matches('%'))?;
@@ -329,12 +329,12 @@ impl<'t, 'w> Cursor<'t, 'w> {
         Some(percent)
     }
 
-    /// What the n-th `#` of the label stood for.
+    /// The word that matched the n-th `#` of the label.
     pub(crate) fn hash(&self, n: usize) -> Option<&'t str> {
         Some(self.words.get(*self.hashes.get(n)?)?.text)
     }
 
-    /// The n-th `#` of the label as a number without fraction.
+    /// The n-th `#` of the label as an integer.
     pub(crate) fn hash_count(&self, n: usize) -> Option<u64> {
         count(self.hash(n)?)
     }
@@ -358,12 +358,12 @@ impl<'t, 'w> Cursor<'t, 'w> {
         Some(bytes(size.value))
     }
 
-    /// One unit of the last digit of the number that was read last.
+    /// The unit of the last digit of the last number.
     pub(crate) fn step(&self) -> f64 {
         self.step
     }
 
-    /// Remembers a step that was read before others.
+    /// Restores a step that was read before others.
     pub(crate) fn set_step(&mut self, step: f64) {
         self.step = step;
     }
@@ -389,7 +389,7 @@ impl<'t, 'w> Cursor<'t, 'w> {
         Some(figure.value)
     }
 
-    /// A number of one to three digits with the groups of three that follow on its line, and how many these are.
+    /// A number of one to three digits with the following groups of three on its line, and the number of groups.
     fn with_groups(&self, first: &str, decimals: Decimals) -> (String, usize) {
         let alone = (String::from(first), 0);
         let begins = (1..=3).contains(&first.len())
@@ -411,7 +411,7 @@ impl<'t, 'w> Cursor<'t, 'w> {
             grouped.push_str(digits);
             ahead.at += 1;
             if ends {
-                // The space groups, so this is no mark of groups.
+                // A space groups the digits, so this is a decimal mark.
                 grouped.push_str(&rest.replace(',', "."));
                 break;
             }
@@ -419,7 +419,7 @@ impl<'t, 'w> Cursor<'t, 'w> {
         (grouped, ahead.at - self.at)
     }
 
-    /// What the commas of the numbers around a word are.
+    /// The role of the commas in the numbers around a word.
     fn comma(&self, index: usize) -> Comma {
         let asked =
             self.words.get(index).is_some_and(|word| numbers::bare(word.text).contains(','));
@@ -490,7 +490,7 @@ mod tests {
         }
     }
 
-    /// Reads behind a word.
+    /// Reads after a word.
     fn behind<T>(text: &str, read: impl Fn(&mut Cursor<'_, '_>) -> Option<T>) -> Option<T> {
         let words = words(text);
         read(&mut Cursor::behind(&words, 0, "x")?)

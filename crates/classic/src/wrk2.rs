@@ -17,11 +17,11 @@ pub(crate) static TOOL: Tool = Tool {
     about: "wrk2: wrk with a rate of requests that is held, and latencies from when each was due",
     counts_differently: &[
         "a latency is taken from when the request was due by the rate: it has the waiting behind late replies in it, and is that of an open loop",
-        "what the first ten seconds bring is in the requests and the rate, but in no figure of latency: they calibrate its sampling",
+        "requests of the first ten seconds count in the requests and the rate, but not in latency: they calibrate its sampling",
         "each connection has its share of the rate and sends one request at a time: behind the rate it catches up at twice its pace",
         "a latency is late by up to 1 ms: it waits by timers of whole milliseconds",
         "replies with 4xx and 5xx count as requests like any other; its line of non-2xx or 3xx counts those of 400 and above",
-        "timeouts are counted once a check, not once a request",
+        "timeouts are counted once per check, not per request",
         "bytes include heads",
     ],
     command: None,
@@ -48,7 +48,7 @@ const FIELDS: &[Field] = &[
     field("Detailed Percentile spectrum: Value Percentile TotalCount 1/(1-Percentile)", spectrum)
         .repeats(),
     field("#[Mean =", moments).repeats(),
-    // What it was if nobody had waited: left out.
+    // The latency without coordinated omission taken into account: left out.
     field("Latency Distribution (HdrHistogram - Uncorrected Latency", label).signs().parts(),
     REQUESTS.always().whole(),
     ERRORS.whole(),
@@ -83,8 +83,8 @@ fn row(at: &mut Cursor<'_, '_>) -> Option<(Nanos, u64)> {
     Some((value, total))
 }
 
-/// `#[Mean    =        6.602, StdDeviation   =        1.919]`: what the line of the latency has in fewer digits.
-/// Those of the second histogram are left out.
+/// `#[Mean    =        6.602, StdDeviation   =        1.919]`: the latency line's values with more digits. Those of the
+/// second histogram are left out.
 fn moments(at: &mut Cursor<'_, '_>, to: &mut Report) -> Option<()> {
     let (mean, step) = (millis(at.number()?), millis(at.step()));
     at.says("StdDeviation =")?;

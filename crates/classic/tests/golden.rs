@@ -1,5 +1,5 @@
-//! Reports as the tools printed them, read: figures against those that stand in the text. How each
-//! was made stands at its head, which is also prose that a reader has to pass over.
+//! Parses reports as the tools printed them, and compares the figures with those in the text. Each file begins with how
+//! it was made, which is also prose that a parser has to skip.
 
 use joust_classic::{Bin, DocumentLength, ReadError, Report, named, read_any};
 use units::{Bytes, Nanos, PerSecond, Share};
@@ -285,7 +285,7 @@ fn hey_tells_its_histogram() {
     assert_eq!((report.histogram.len(), sum), (11, 50));
     assert_eq!(report.histogram[1], Bin { at: millis(1.0).unwrap(), count: 33 });
     assert_eq!((report.times.sending.max, report.times.receiving.max), (millis(0.3), millis(0.6)));
-    // It does not say how many asked: its command line does.
+    // The report does not contain the number of users: the command line does.
     assert_eq!(report.concurrency, Some(5));
 }
 
@@ -334,8 +334,8 @@ fn k6_is_read_in_words_and_in_json() {
     );
 }
 
-/// What a tool says must agree with itself: the rate is what was done, over the time it took, as far
-/// as that is told by the digits that it prints.
+/// A tool's figures must be consistent: the rate equals the requests divided by the time, within the precision of the
+/// printed digits.
 #[test]
 fn the_rate_is_the_requests_over_the_time() {
     let mut checked = 0;

@@ -1,6 +1,6 @@
-//! Reports as people hand them on: wrapped, quoted, indented, with prose around, several at once, cut
-//! off, damaged. What was only moved is read as before; what was damaged is read in part or refused,
-//! and never makes a reader panic.
+//! Reports as people pass them on: wrapped, quoted, indented, with prose around them, several at once, cut off,
+//! damaged. A moved report is parsed as before; a damaged one is parsed in part or rejected, and never makes a parser
+//! panic.
 
 use joust_classic::{ALL, Report, named, read_any};
 use proptest::prelude::*;
@@ -10,12 +10,12 @@ mod support;
 
 use support::{REPORTS, text};
 
-/// Those that hold a report.
+/// The texts that contain a report.
 fn whole() -> Vec<(&'static str, &'static str)> {
     REPORTS.iter().copied().filter(|(file, _)| read_any(text(file)).is_ok()).collect()
 }
 
-/// The reports without their places, which move.
+/// The reports without their positions, which change.
 fn figures(text: &str, tool: &str) -> Vec<Report> {
     let mut reports = (named(tool).unwrap().read)(text).unwrap_or_default();
     reports.iter_mut().for_each(|report| report.place = 0..0);
@@ -53,7 +53,7 @@ fn what_was_only_moved_is_read_as_before() {
         for prefix in ["    ", "> ", ">\t", "| ", "# ", "\u{1b}[32m", "    // "] {
             assert_eq!(figures(&each_line(text, prefix), tool), before, "{file} behind {prefix:?}");
         }
-        // The text of the errors of hey and oha is free: where it ends is known by the line only.
+        // The error texts of hey and oha are free: only the line shows where they end.
         if !["hey-refused", "oha"].contains(&file) {
             for columns in [20, 40, 72] {
                 assert_eq!(figures(&wrapped(text, columns), tool), before, "{file} at {columns}");
@@ -79,7 +79,7 @@ fn several_reports_in_a_file_are_told_apart_and_placed() {
     let ends = starts.iter().skip(1).map(|(start, _)| *start).chain([all.len()]);
     for ((report, (start, _)), end) in found.iter().zip(&starts).zip(ends) {
         assert!(report.place.start >= *start && report.place.end <= end, "{:?}", report.place);
-        // The place holds the report: read alone it is the same.
+        // The range contains the report: parsed alone it is the same.
         let alone = figures(&all[report.place.clone()], report.tool);
         assert_eq!(alone, [Report { place: 0..0, ..report.clone() }]);
     }
@@ -102,7 +102,7 @@ fn what_is_cut_off_is_read_in_part_and_says_what_is_missing() {
     }
 }
 
-/// Pieces of text, each with the place where it is put and the bytes that it replaces.
+/// Pieces of text, each with its position and the number of bytes that it replaces.
 fn damage() -> impl Strategy<Value = (usize, Vec<(usize, usize, String)>)> {
     let pieces = prop_oneof![
         "[ -~]{0,6}",
@@ -137,16 +137,16 @@ fn damaged(text: &str, damage: &[(usize, usize, String)]) -> String {
     text
 }
 
-/// A report, and which of its lines are kept, over and over.
+/// A report, and a repeating pattern of the lines to keep.
 fn lines() -> impl Strategy<Value = (usize, Vec<bool>)> {
     (0..REPORTS.len(), prop::collection::vec(prop::bool::weighted(0.8), 1..60))
 }
 
-/// What a report says in one line each.
+/// The figures that a report has in one line each.
 fn scalars(report: &Report) -> Vec<Option<f64>> {
     let time = |time: Option<Nanos>| time.map(Nanos::as_secs_f64);
     let count = |count: Option<u64>| count.map(|count| count as f64);
-    // What hey and oha count by status and by error they tell in several lines.
+    // hey and oha print their counts by status and by error in several lines.
     let by_row = ["hey", "oha"].contains(&report.tool);
     let complete = report.requests.complete.filter(|_| !by_row);
     let mut all = vec![
@@ -191,7 +191,7 @@ proptest! {
     #[test]
     fn lines_that_are_missing_take_no_others_place((which, kept) in lines()) {
         let (file, tool) = REPORTS[which];
-        // Without its heading a group of k6 is the whole, and an object of JSON another one.
+        // Without its heading a group of k6 looks like the whole, and an object of JSON like another one.
         prop_assume!(file != "k6-1.x" && !text(file).contains("\": {"));
         let whole = figures(text(file), tool).pop().unwrap_or_default();
         let kept = kept.iter().cycle();
@@ -216,7 +216,7 @@ proptest! {
         let (file, tool) = REPORTS[second];
         let before: Vec<&str> = text(REPORTS[first].0).lines().collect();
         let before = before[..cut % (before.len() + 1)].join("\n");
-        // A command line without a report belongs to the next one of its tool.
+        // A command line without a report belongs to the next report of its tool.
         prop_assume!(REPORTS[first].1 != tool || !figures(&before, tool).is_empty());
         prop_assume!(!figures(text(file), tool).is_empty());
         let both = figures(&format!("{before}\n{}", text(file)), tool);

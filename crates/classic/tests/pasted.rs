@@ -1,5 +1,5 @@
-//! Reports as people paste them: from web pages, forums, letters and word processors, in their language. What was
-//! only dressed up is read as before; what may mean two things is left out, and never read as something else.
+//! Reports as people paste them: from web pages, forums, letters and word processors, in their language. A report with
+//! another format is parsed as before; an ambiguous figure is left out, and never misread.
 
 use joust_classic::{Report, named, read_any};
 use units::Nanos;
@@ -8,12 +8,12 @@ mod support;
 
 use support::{REPORTS, text};
 
-/// Those that hold a report.
+/// The texts that contain a report.
 fn whole() -> impl Iterator<Item = (&'static str, &'static str)> {
     REPORTS.iter().copied().filter(|(file, _)| read_any(text(file)).is_ok())
 }
 
-/// The reports without what moves or is not a figure.
+/// The reports without what changes or is not a figure.
 fn figures(text: &str, tool: &str) -> Vec<Report> {
     let mut reports = (named(tool).unwrap().read)(text).unwrap_or_default();
     for report in &mut reports {
@@ -27,7 +27,7 @@ fn each_line(text: &str, dressed: impl Fn(usize, &str) -> String) -> String {
     text.lines().enumerate().map(|(index, line)| dressed(index + 1, line)).collect()
 }
 
-/// Replaces runs of spaces that are no indent.
+/// Replaces runs of spaces that are not an indent.
 fn for_gaps(text: &str, gap: &str) -> String {
     let squeezed = |line: &str| line.split_whitespace().collect::<Vec<_>>().join(gap);
     each_line(text, |_, line| format!("{}\n", squeezed(line)))
@@ -74,7 +74,7 @@ const DRESSES: &[Dress] = &[
     ("a list", |text| each_line(text, |_, line| format!("- {line}\n"))),
     ("a list of points", |text| each_line(text, |_, line| format!("  • {line}\n"))),
     ("a table", |text| each_line(text, |_, line| format!("| {line} |\n"))),
-    // What siege begins with stars cannot be more so.
+    // Lines that siege begins with stars cannot be made bold.
     ("bold", |text| {
         each_line(text, |_, line| match line.trim() {
             line if line.is_empty() || line.starts_with("**") => format!("{line}\n"),
@@ -101,7 +101,7 @@ fn what_was_only_dressed_up_is_read_as_before() {
     for (file, tool) in whole() {
         let (text, before) = (text(file), figures(text(file), tool));
         for (name, dress) in DRESSES {
-            // ab's own HTML shown as text is no table any more.
+            // ab's own HTML shown as text is no longer a table.
             let is_source = (file, *name) == ("ab-table", "a page of HTML");
             // The text of an error ends with its line, and is prose itself.
             let is_free =
@@ -113,7 +113,7 @@ fn what_was_only_dressed_up_is_read_as_before() {
     }
 }
 
-/// Numbers with a fraction, as a word has them: with brackets, a name and a unit.
+/// Numbers with a fraction, as in words: with brackets, a name and a unit.
 fn numbers(text: &str, changed: impl Fn(&str) -> String) -> String {
     let word = |word: &str| {
         let start = word.rfind(['=', '(', '[']).map_or(0, |at| at + 1);
@@ -193,7 +193,7 @@ fn the_command_line_fills_in_what_the_report_does_not_say() {
     assert_eq!((read.concurrency, read.url.as_deref()), (Some(20), Some("http://h/a")));
     assert_eq!((read.ordered.requests, read.ordered.keep_alive), (Some(200), Some(false)));
     assert_eq!(figures(report, "hey")[0].concurrency, None);
-    // Of two that differ neither is known to be the one, but right before the report it is.
+    // If two command lines differ, neither is used, unless one is directly before the report.
     let prose =
         "With hey -c 10 http://h/a and hey -c 20 http://h/a I got this, after some more words: ";
     assert_eq!(figures(&format!("{prose}{report}"), "hey")[0].concurrency, None);

@@ -1,13 +1,11 @@
-//! `make bench-fidelity`, second part: are the generator's figures those of the wire? `joust serve`
-//! holds each response for a planted time; `tshark` captures loopback meanwhile, an outside clock that
-//! knows nothing of either; and what `joust load` says of the same requests is set beside it. Then an
-//! open loop at half of the server's capacity: how late it sends, by its own count and by the wire,
-//! and whether Poisson arrivals are Poisson on the wire.
+//! `make bench-fidelity`, second part: do the generator's figures match the wire? `joust serve` holds each response for
+//! a planted time. Meanwhile `tshark` captures loopback, as an independent clock that knows nothing of either, and the
+//! figures of `joust load` are compared with those of the same requests. Then an open loop at half of the server's
+//! capacity: how late it sends, by its own count and by the wire, and whether Poisson arrivals are Poisson on the wire.
 //!
-//! Right is within 1 % or 20 us, whichever is more, for mean and p99 of service time. A request is stamped
-//! before the system call that sends it, and is on the wire some way into that call: about how far, on
-//! this machine as it is now, a bare client shows that does nothing else.
-//! Start reading at [`main`]. Needs tshark and root (capturing), and two CPUs.
+//! A figure is right within 1 % or 20 us, whichever is more, for mean and p99 of service time. A request is stamped
+//! before the system call that sends it, and reaches the wire during that call. A minimal client measures that delay on
+//! this machine in its present state. Start reading at [`main`]. Needs tshark and root (capturing), and two CPUs.
 
 #[path = "beside/http.rs"]
 mod http;
@@ -34,14 +32,14 @@ const CLIENT_CPU: u32 = 1;
 
 const N_CONNECTIONS: usize = 8;
 
-/// Within this share, or so many milliseconds, a figure is right.
+/// A figure is right within this share, or within that many milliseconds.
 const SHARE_MAX: f64 = 0.01;
 const MS_MAX: f64 = 0.020;
 
-/// Median lateness of an open loop that is right, in milliseconds.
+/// Largest acceptable median lateness of an open loop, in milliseconds.
 const LATE_MS_MAX: f64 = 0.050;
 
-/// What the server is told to do to each response, requests a second, and seconds.
+/// What the server does to each response, requests per second, and seconds.
 const HELD: [(&str, u32, u32); 4] = [
     ("delay=1ms", 500, 6),
     ("delay=5ms", 200, 6),
@@ -49,7 +47,7 @@ const HELD: [(&str, u32, u32); 4] = [
     ("delay=exp:2ms", 200, 10),
 ];
 
-/// How the generator stamps.
+/// The kinds of stamps.
 const STAMPS: [(&str, &[&str]); 4] = [
     ("io_uring, kernel stamps", &["--engine", "uring", "--stamps", "kernel"]),
     ("epoll, kernel stamps", &["--engine", "epoll", "--stamps", "kernel"]),
@@ -58,7 +56,7 @@ const STAMPS: [(&str, &[&str]); 4] = [
 ];
 
 fn main() -> Outcome<()> {
-    // `cargo test --benches` calls every bench with --test; speed is no test.
+    // `cargo test --benches` calls every bench with --test; a speed measurement is not a test.
     if std::env::args().any(|arg| arg == "--test") {
         return Ok(());
     }
@@ -106,8 +104,8 @@ fn service_times() -> Outcome<()> {
     Ok(())
 }
 
-/// A client that only sends, at the same rate, on as many connections: how long, in us, each request took
-/// from just before write(2) to the wire.
+/// A client that only sends, at the same rate, on as many connections. Returns how long, in us, each request took from
+/// just before write(2) to the wire.
 fn bare(server: &Server, per_s: u32, seconds: u32) -> Outcome<Vec<f64>> {
     let addr = server.addr;
     // On a connection of its own, before the capture.
@@ -116,7 +114,7 @@ fn bare(server: &Server, per_s: u32, seconds: u32) -> Outcome<Vec<f64>> {
     let sending =
         move || send_bare(addr, per_s, n_requests, reply_bytes).map_err(|error| error.to_string());
     let (stamps, wire) = captured(server, || {
-        // A thread of its own, since it stays on its CPU.
+        // A thread of its own, because it stays pinned to its CPU.
         let sent = std::thread::spawn(sending).join().map_err(|_| "the bare client panicked")?;
         Ok(sent?)
     })?;
@@ -134,7 +132,7 @@ fn send_bare(
     n_requests: usize,
     reply_bytes: usize,
 ) -> Outcome<Vec<f64>> {
-    // More than a wake-up takes on a virtual machine.
+    // More than the wake-up time of a virtual machine.
     const AWAKE_BEFORE: Duration = Duration::from_micros(200);
     affinity::pin(&[CLIENT_CPU])?;
     let mut sockets = Vec::new();
@@ -142,8 +140,8 @@ fn send_bare(
         let socket = TcpStream::connect(addr)?;
         socket.set_nodelay(true)?;
         socket.set_read_timeout(Some(Duration::from_secs(5)))?;
-        // The kernel stamps packets where they enter it as long as some socket asks, else the capture
-        // does, later: as it was for the loads with kernel stamps, so it is here.
+        // The kernel stamps packets on entry as long as some socket asks for it; otherwise the capture stamps them
+        // later. The loads with kernel stamps did ask, so this client does too.
         setsockopt(&socket, sockopt::ReceiveTimestampns, &true)?;
         sockets.push(socket);
     }
@@ -194,9 +192,10 @@ fn open_loops() -> Outcome<()> {
     poisson(&server)
 }
 
-/// Arrivals of a Poisson process have exponential distances. On the wire two sends are never closer
-/// than a send takes (some 8 us), which 20,000 gaps of a fast process would show; so the wire is looked
-/// at where that is one gap in a thousand, and the instants at which requests were due at any rate.
+/// Arrivals of a Poisson process have exponential gaps. On the wire two sends are never closer than one send takes
+/// (some 8 us), which would show in 20,000 gaps of a fast process. So the wire is tested at a rate where that affects
+/// one gap in a thousand. The due instants have no such limit: they are tested at the
+/// fast rate.
 fn poisson(server: &Server) -> Outcome<()> {
     let fast = ["-c", "50", "--rate", "2000/s", "--arrivals", "poisson", "-d", "10s"];
     let record = load(server, &[&fast[..], &["--raw", "100000"]].concat())?;
@@ -231,7 +230,7 @@ struct OnWire {
     service_ms: f64,
 }
 
-/// A load, and the same requests by a capture of it.
+/// A load, and the same requests from a capture of it.
 fn measure(server: &Server, arguments: &[&str]) -> Outcome<(Value, Vec<OnWire>)> {
     let (record, wire) = captured(server, || load(server, arguments))?;
     let done = record["requests"]["ok"].as_u64().unwrap_or(0);
@@ -241,7 +240,7 @@ fn measure(server: &Server, arguments: &[&str]) -> Outcome<(Value, Vec<OnWire>)>
     Ok((record, wire))
 }
 
-/// What is done to the server, and its requests by a capture.
+/// The result of `done`, and the server's requests from a capture of it.
 fn captured<T>(server: &Server, done: impl FnOnce() -> Outcome<T>) -> Outcome<(T, Vec<OnWire>)> {
     let folder = tempfile::tempdir()?;
     let file = folder.path().join("wire.pcapng");
@@ -304,13 +303,13 @@ fn at(sorted: &[f64], q: f64) -> f64 {
     sorted[rank.clamp(1, sorted.len()) - 1]
 }
 
-/// tshark, writing what passes on one port of loopback.
+/// tshark, capturing one port of loopback.
 struct Capture(Child);
 
 impl Capture {
     fn start(addr: SocketAddr, file: &Path) -> Outcome<Self> {
         let filter = format!("tcp port {}", addr.port());
-        // 200 bytes of each segment hold its headers; more would cost the server's CPU.
+        // 200 bytes of each segment contain its headers; more would cost the server's CPU.
         let child = Command::new("dumpcap")
             .args(["-q", "-i", "lo", "-s", "200", "-B", "64", "-f", &filter, "-w"])
             .arg(file)
@@ -332,7 +331,7 @@ impl Capture {
     }
 
     fn stop(mut self) -> Outcome<()> {
-        // What it has not read yet would be missing.
+        // Packets that it has not read yet would be missing.
         std::thread::sleep(Duration::from_millis(1500));
         kill(Pid::from_raw(self.0.id().cast_signed()), Signal::SIGINT)?;
         self.0.wait()?;
@@ -342,13 +341,13 @@ impl Capture {
 
 impl Drop for Capture {
     fn drop(&mut self) {
-        // Fails where it has ended already, which is what we want.
+        // This fails if it has already ended, which is fine.
         let _ = self.0.kill();
         let _ = self.0.wait();
     }
 }
 
-/// Our own server, with what is planted in it.
+/// Our own server, with a planted fault.
 struct Server {
     child: Child,
     addr: SocketAddr,
@@ -377,7 +376,7 @@ impl Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        // Killing what has already ended fails, which is what we want here.
+        // This fails if it has already ended, which is fine.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }

@@ -1,7 +1,6 @@
-//! `make bench-screen`: the same load with the live screen and without anything shown, in turn, many
-//! times. The screen is drawn on a real pseudo-terminal that is read as fast as it comes. Server on
-//! one CPU, generator and screen on the other, where the screen would hurt. The ratio is paired by
-//! block and quoted with its interval: 1 must lie in it.
+//! `make bench-screen`: the same load with and without the live screen, alternating, many times. The screen is drawn on
+//! a real pseudo-terminal that is read immediately. The server has one CPU; generator and screen share the other, where
+//! the screen would do harm. The ratio is paired by block and printed with its interval: the interval must contain 1.
 //!
 //! Start reading at [`main`]; `JOUST_BENCH_BLOCKS` and `JOUST_BENCH_SECONDS` shorten it.
 
@@ -25,10 +24,10 @@ const CLIENT_CPU: &str = "1";
 /// Rows and columns of the terminal: a large window.
 const SIZE: (u16, u16) = (50, 160);
 
-/// What one load showed.
+/// The results of one load.
 struct Shown {
     record: LoadRecord,
-    /// CPU time of the whole process, start, screen and report included.
+    /// CPU time of the whole process, including start, screen and report.
     process_cpu_us: f64,
 }
 
@@ -43,7 +42,7 @@ const FIGURES: [Figure; 4] = [
 ];
 
 fn main() -> Outcome<()> {
-    // `cargo test --benches` calls every bench with --test; speed is no test.
+    // `cargo test --benches` calls every bench with --test; a speed measurement is not a test.
     if std::env::args().any(|arg| arg == "--test") {
         return Ok(());
     }
@@ -58,7 +57,7 @@ fn main() -> Outcome<()> {
     let server = Server::start()?;
     let mut pairs = Vec::new();
     for block in 0..blocks() {
-        // A coin without a generator of random numbers: the low bit of a hash of the block.
+        // A coin toss without a random number generator: a bit of a hash of the block number.
         let screen_first = (block.wrapping_mul(2_654_435_761) >> 16) & 1 == 0;
         let first = load(&server.url, screen_first)?;
         let second = load(&server.url, !screen_first)?;
@@ -86,7 +85,7 @@ fn show((name, of): &Figure, pairs: &[(Shown, Shown)]) -> Outcome<()> {
     Ok(())
 }
 
-/// One load on a terminal; without the screen it has the terminal too, and leaves it alone.
+/// One load on a terminal; without the screen it has the terminal too, and does not use it.
 fn load(url: &str, with_screen: bool) -> Outcome<Shown> {
     let duration = format!("{}s", seconds());
     let mut args = vec!["load", url, "--json", "-", "-c", "100", "-t", "1", "-d", &duration];
@@ -106,7 +105,7 @@ fn load(url: &str, with_screen: bool) -> Outcome<Shown> {
     Ok(Shown { record, process_cpu_us })
 }
 
-/// CPU time of all children that have ended.
+/// CPU time of all ended children.
 fn children_cpu_us() -> Outcome<f64> {
     let usage = getrusage(UsageWho::RUSAGE_CHILDREN)?;
     Ok((usage.user_time().num_microseconds() + usage.system_time().num_microseconds()) as f64)
@@ -136,7 +135,7 @@ impl Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        // Killing what has already ended fails, which is what we want here.
+        // This fails if it has already ended, which is fine.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }

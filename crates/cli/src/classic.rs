@@ -1,6 +1,6 @@
-//! `joust ab` and the other stand-ins for classic tools, also when a link of that name starts joust. Gives
-//! the tool its arguments, runs the load that it asks for, and writes its output. Owns streams, files and
-//! exit codes; what is particular to one tool is in crate `classic`. Start reading at [`called`].
+//! `joust ab` and the other replacements for classic tools, also when a link with such a name starts joust. Passes the
+//! tool its arguments, runs the load that it requests, and writes its output. Owns streams, files and exit codes;
+//! everything specific to one tool is in crate `classic`. Start reading at [`called`].
 
 #[cfg(test)]
 mod accounting;
@@ -41,7 +41,7 @@ const FILE_MAX: u64 = 1 << 30;
 const NO_FOOTNOTES: &str = "--no-footnotes";
 const EXPLAIN: &str = "--explain";
 
-/// Every tool in whose place joust can be called.
+/// Every tool that joust can replace.
 pub fn tools() -> impl Iterator<Item = &'static Tool> {
     classic::ALL.iter().copied().filter(|tool| tool.command.is_some())
 }
@@ -61,7 +61,7 @@ pub fn with_subcommands(command: clap::Command) -> clap::Command {
         let about = tool.about.strip_prefix(&own_name).unwrap_or(tool.about);
         command.subcommand(
             clap::Command::new(tool.name)
-                .about(format!("Stand in for {}: {about}", tool.name))
+                .about(format!("Replace {}: {about}", tool.name))
                 .after_help(ours)
                 .disable_help_flag(true)
                 .arg(
@@ -69,7 +69,7 @@ pub fn with_subcommands(command: clap::Command) -> clap::Command {
                         .num_args(0..)
                         .trailing_var_arg(true)
                         .allow_hyphen_values(true)
-                        .help("As the tool takes them"),
+                        .help("Arguments of the tool"),
                 ),
         )
     })
@@ -124,15 +124,15 @@ fn run(tool: &Tool, program: &str, words: Vec<OsString>) -> ExitCode {
     }
 }
 
-/// Flags of joust's own.
+/// joust's own flags.
 #[derive(Debug, PartialEq, Eq)]
 struct Ours {
     footnotes: bool,
     explains: bool,
 }
 
-/// Takes our flags, and those that we add to a tool, out of the arguments. Arguments after `--` stay: they
-/// may be meant for a script.
+/// Removes our flags, and those that we add to a tool, from the arguments. Arguments after `--` stay: they may be meant
+/// for a script.
 fn take_ours(tool: &Tool, args: &mut Vec<String>) -> Result<(Ours, Chosen), String> {
     let end = args.iter().position(|arg| arg == "--").unwrap_or(args.len());
     let behind = args.split_off(end);
@@ -150,11 +150,11 @@ fn take_ours(tool: &Tool, args: &mut Vec<String>) -> Result<(Ours, Chosen), Stri
 fn load(run: Run, with_footnotes: bool) -> ExitCode {
     let Run { mut plan, footnotes, mut printer, scenario } = run;
     if scenario.is_some() {
-        // The load ends when its users have left. The plan's number of requests is for --explain only,
-        // because a tool may divide it among users in another way.
+        // The load ends when its users have left. The plan's number of requests is for --explain only, because a tool
+        // may divide it among users in another way.
         plan.stop.requests = None;
     }
-    // Until here Ctrl-C ends the program, also while it waits for a resolver.
+    // Before this, Ctrl-C ends the program, even while it waits for a resolver.
     let interrupt = match sys::interrupt::install() {
         Ok(interrupt) => interrupt,
         Err(error) => return failed(&format!("cannot catch Ctrl-C: {error}")),

@@ -1,4 +1,4 @@
-//! `joust doctor`: what would fool you, in a run, in a load, in what other tools printed (see `printed`), and on this
+//! `joust doctor`: what would fool you in a run, in a load, in the output of other tools (see `printed`), and on this
 //! machine. Start reading at [`main`].
 
 mod machine;
@@ -71,7 +71,7 @@ pub fn main(args: &Args) -> Result<Ended, Trouble> {
     Ok(Ended::Well)
 }
 
-/// What joust recorded itself; whoever reads it has looked with the checks of today.
+/// Examines joust's own records; reading a record applies today's checks.
 fn recorded(file: &Path, json: bool) -> Result<String, Trouble> {
     Ok(match read(file)? {
         RecordFile::Run(run) if json => json_of(&run.findings),

@@ -60,11 +60,11 @@ pub fn main(args: &Args) -> Result<Ended, Trouble> {
         return search::main(args, options, &plan, interrupt);
     }
     let stream = Stream::begin(&args.output)?;
-    // A server that lets replies go at multiples of a time has just let one go. A load that begins then has
-    // every request wait for the whole of it, as if each took that time: begin out of step.
+    // A server that releases replies at multiples of a time has just released one. If the load began now, every request
+    // would wait for that whole time, as if it took that long. So begin out of step.
     std::thread::sleep((each / 2).min(OUT_OF_STEP_MAX));
     let began = SystemTime::now().duration_since(UNIX_EPOCH);
-    // Without a thread for it nothing is known of the machine, and checks that need it see nothing.
+    // Without a thread for it the machine is not observed, and checks that need this stay silent.
     let sampler = lab::sampler::Sampler::around(&plan).ok();
     let (mut record, streamed) = streamed(&plan, args, interrupt, stream)?;
     record.machine = sampler.map(|sampler| Box::new(sampler.finish().0));
@@ -76,7 +76,7 @@ pub fn main(args: &Args) -> Result<Ended, Trouble> {
     ended(&record, args.checks.strict)
 }
 
-/// The record, which comes last, would replace the lines of the stream.
+/// The record comes last and would replace the lines of the stream.
 fn check_places(typed: &args::Output) -> Result<(), Trouble> {
     let name = match typed.json.as_ref().filter(|json| typed.stream.as_ref() == Some(*json)) {
         Some(Destination::Stdout) => "stdout".to_owned(),
@@ -89,7 +89,7 @@ fn check_places(typed: &args::Output) -> Result<(), Trouble> {
     )))
 }
 
-/// Writes the record and the report where they are to go.
+/// Writes the record and the report to their destinations.
 fn write_outputs(record: &LoadRecord, args: &Args) -> Result<(), Trouble> {
     if let Some(place) = &args.output.json {
         output::write(place, record.to_json().as_bytes())?;
@@ -106,7 +106,7 @@ fn write_outputs(record: &LoadRecord, args: &Args) -> Result<(), Trouble> {
     output::stdout(report::load_text(record, &crate::terminal::report_options()).as_bytes())
 }
 
-/// Connects once to each place before the load, and sends nothing: the server's log does not show it.
+/// Connects once to each address before the load, and sends nothing, so the server's log does not show it.
 fn check_servers_listen(plan: &LoadPlan) -> Result<(), Trouble> {
     if let Some(proxy) = &plan.proxy {
         TcpStream::connect_timeout(&proxy.addr, plan.timeout.into()).map_err(|error| {
@@ -163,7 +163,7 @@ fn look_up_bodies(plan: &mut LoadPlan) -> Result<Oracle, Trouble> {
     })
 }
 
-/// A load, and how its stream ended.
+/// A load, and the result of its stream.
 fn streamed(
     plan: &LoadPlan,
     args: &Args,
@@ -192,7 +192,7 @@ fn watched(
     interrupt: &'static AtomicBool,
     also: &dyn Fn(&Interval),
 ) -> Result<LoadRecord, Trouble> {
-    // A picture on the terminal and lines on stdout would be one over the other.
+    // A picture on the terminal and lines on stdout would overwrite each other.
     let is_streamed = args.output.stream == Some(Destination::Stdout);
     let wish = Wish { quiet: args.output.quiet || is_streamed, plain: args.output.plain };
     let screen = Mutex::new(Screen::new(plan, wish, interrupt));
@@ -200,7 +200,7 @@ fn watched(
         screen.lock().expect("nobody panics with it").show(interval);
         also(interval);
     };
-    // Printed after the live screen has ended: it would overwrite them.
+    // Printed after the live screen has ended, because it would overwrite them.
     let notices = Mutex::new(Vec::new());
     let notice = |line: &str| notices.lock().expect("nobody panics with it").push(line.to_owned());
     let control = Control::new(interrupt).watching(&show).noticing(&notice);
@@ -214,13 +214,13 @@ fn watched(
     record.map_err(|error| Trouble::failed(miette!("{error}")))
 }
 
-/// A load in which nothing was answered has failed, and says why as the errors have it.
+/// A load without any answer has failed, and reports the reason from its errors.
 fn ended(record: &LoadRecord, strict: bool) -> Result<Ended, Trouble> {
     if record.interrupted {
         return Ok(Ended::Incomplete);
     }
     if record.requests.ok > 0 {
-        // The report has said it already, before any number.
+        // The report has already said it, before any number.
         return Ok(if doctor::SILENT_AT_END.is_confirmed_in(&record.findings) {
             Ended::Failed
         } else if doctor::RATE_NOT_REACHED.is_confirmed_in(&record.findings)
@@ -276,7 +276,7 @@ fn help_with_proxy(why: &str) -> &'static str {
     }
 }
 
-/// Why most requests of a load failed, and the way out.
+/// Why most requests of a load failed, and the remedy.
 fn why(outcome: Outcome, status: Option<u16>) -> (String, &'static str) {
     let (what, help) = match outcome {
         Outcome::ConnectRefused => {
@@ -341,7 +341,7 @@ fn why(outcome: Outcome, status: Option<u16>) -> (String, &'static str) {
     (what.to_owned(), help)
 }
 
-/// The way out of an unexpected status.
+/// The remedy for an unexpected status.
 fn way_out_of(status: u16) -> &'static str {
     match status {
         400 => "the server rejects the request: is it TLS (https://), or is a field wrong (-H)?",

@@ -1,5 +1,5 @@
-//! joust: puts web servers head to head and says whether the answer can be believed.
-//! Owns argv, the subcommands, exit codes and stdout; holds no algorithm. One file a subcommand.
+//! joust: compares web servers and says whether the result can be trusted. Owns argv, the
+//! subcommands, exit codes and stdout; contains no algorithm. One file per subcommand.
 
 mod classic;
 mod compare;
@@ -81,7 +81,7 @@ fn main() -> ExitCode {
     ended.unwrap_or_else(Trouble::show).into()
 }
 
-/// Everything that can be typed: our subcommands, and the classic tools.
+/// The complete command line: our subcommands, and the classic tools.
 fn whole() -> clap::Command {
     classic::with_subcommands(Cli::command())
 }

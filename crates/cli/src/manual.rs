@@ -1,5 +1,4 @@
-//! `joust man` and `joust completions`: the definitions of the command line, as manual pages and for
-//! shells.
+//! `joust man` and `joust completions`: the command-line definitions as manual pages and shell completions.
 
 use std::path::PathBuf;
 
@@ -30,7 +29,7 @@ pub struct Completions {
 }
 
 pub fn man(args: &Man, command: clap::Command) -> Result<Ended, Trouble> {
-    // `joust help` repeats the others.
+    // The pages of `joust help` would repeat the others.
     let mut command = command.disable_help_subcommand(true);
     command.build();
     let Some(dir) = &args.dir else {

@@ -1,4 +1,4 @@
-//! `joust models`: the concurrency models of our server, and what each declares.
+//! `joust models`: the concurrency models of our server, with the declarations of each.
 
 use std::fmt::Write as _;
 

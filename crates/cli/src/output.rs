@@ -1,4 +1,4 @@
-//! Where bytes leave the program: stdout, or a file that appears whole or not at all.
+//! Where output leaves the program: stdout, or a file that appears complete or not at all.
 
 use std::io::{self, Write as _};
 use std::os::unix::fs::PermissionsExt as _;
@@ -8,7 +8,7 @@ use miette::{Report, miette};
 
 use crate::trouble::Trouble;
 
-/// Where a report goes: "-" is stdout.
+/// The destination of a report; "-" is stdout.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Destination {
     Stdout,
@@ -23,7 +23,7 @@ impl std::str::FromStr for Destination {
     }
 }
 
-/// Writes `bytes` to the place, whole or not at all.
+/// Writes all of `bytes` to the destination, or nothing.
 pub fn write(place: &Destination, bytes: &[u8]) -> Result<(), Trouble> {
     match place {
         Destination::Stdout => stdout(bytes),
@@ -62,7 +62,7 @@ fn file(path: &Path, bytes: &[u8]) -> Result<(), Trouble> {
             return std::fs::OpenOptions::new().write(true).open(path)?.write_all(bytes);
         }
         let path = &behind_links(path);
-        // The mode of any program's new files; the umask applies.
+        // The default mode of new files; the umask applies.
         let readable = std::fs::Permissions::from_mode(0o666);
         let mut beside =
             tempfile::Builder::new().permissions(readable).tempfile_in(folder_of(path))?;
@@ -90,7 +90,7 @@ fn folder_of(path: &Path) -> &Path {
 
 pub fn cannot_write(path: &Path, error: &io::Error) -> Report {
     let error = error.to_string();
-    // tempfile adds the name of its temporary file, which helps nobody.
+    // tempfile adds the name of its temporary file, which does not help the user.
     let error = error.split_once(" at path ").map_or(error.as_str(), |(error, _)| error);
     miette!(
         help = "name a file in a folder that exists and that you may write to, or - for stdout",

@@ -1,5 +1,5 @@
-//! `joust doctor` on what other tools printed: files or stdin in, and as text or JSON what was read, what was
-//! found and what can still be concluded. Start reading at [`examine`].
+//! `joust doctor` on the output of other tools: reads files or stdin, and prints as text or JSON what was read, what
+//! was found and what can still be concluded. Start reading at [`examine`].
 
 use std::fmt::Write as _;
 use std::io::Read as _;
@@ -14,17 +14,17 @@ use serde_json::json;
 
 use crate::trouble::Trouble;
 
-/// What a paste is called.
+/// The name of pasted input.
 const STDIN: &str = "standard input";
 
-/// How findings are written.
+/// The output format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Form {
     Text,
     Json,
 }
 
-/// Reads the sources, examines them and says what was found. No file at all is standard input, and so is "-".
+/// Reads the sources, examines them and returns the findings. Without files, or for "-", it reads standard input.
 pub fn examine(files: &[PathBuf], form: Form) -> Result<String, Trouble> {
     let sources: Vec<Source> = match files {
         [] => vec![pasted()?],
@@ -41,9 +41,9 @@ pub fn examine(files: &[PathBuf], form: Form) -> Result<String, Trouble> {
     })
 }
 
-/// Whether a file was written by joust, and is examined as such.
+/// Whether joust wrote the file, which is then examined as a record.
 pub fn is_ours(file: &Path) -> bool {
-    // The format stands at the beginning of each.
+    // The format is at the beginning of each.
     let begins = |text: &str| {
         let head: String = text.chars().take(200).filter(|c| !c.is_whitespace()).collect();
         head.starts_with("{\"format\":\"joust-")
@@ -141,7 +141,7 @@ fn contents(printed: &Printed, source: usize) -> String {
     told.collect::<Vec<_>>().join("; ")
 }
 
-/// Findings of one check and certainty together.
+/// Groups findings with the same check and certainty.
 fn grouped(findings: &[PrintedFinding]) -> Vec<Vec<&PrintedFinding>> {
     let mut groups: Vec<Vec<&PrintedFinding>> = Vec::new();
     for finding in findings {
@@ -157,7 +157,7 @@ fn grouped(findings: &[PrintedFinding]) -> Vec<Vec<&PrintedFinding>> {
     groups
 }
 
-/// Most findings of one check that are shown one by one.
+/// Most findings of one check that are listed individually.
 const SHOWN_MAX: usize = 8;
 
 fn describe(text: &mut String, group: &[&PrintedFinding]) {
@@ -207,7 +207,7 @@ fn standing(standing: Standing) -> &'static str {
     }
 }
 
-/// "believable ..." of all rows, or of how many.
+/// "believable ..." for all rows, or for how many.
 fn parts(survival: &Survival) -> String {
     let part = |part: &Part| {
         let of_all = part.rows == survival.rows;
@@ -225,7 +225,7 @@ fn parts(survival: &Survival) -> String {
     survival.parts.iter().map(part).collect::<Vec<_>>().join("; ")
 }
 
-/// The names in JSON are those of the text, in small letters.
+/// Names in JSON are those of the text, in lower case.
 fn as_json(printed: &Printed, findings: &[PrintedFinding], survivals: &[Survival]) -> String {
     let row_name = |row: &usize| printed.rows[*row].name.as_str();
     let sources: Vec<_> = printed

@@ -9,7 +9,7 @@ use lab::session::{PlannedVisit, Progress, Watch};
 use record::{Interval, LoadStop, Plan, Skipped, Visit};
 use units::PerSecond;
 
-/// Watches a run for a person.
+/// Shows the progress of a run.
 pub struct Screen {
     bar: ProgressBar,
     terminal: bool,
@@ -51,7 +51,7 @@ impl Drop for Screen {
 impl Watch for Screen {
     fn planned(&mut self, plan: &Plan, skipped: &[Skipped]) {
         self.names = plan.contenders.iter().map(|contender| contender.name.clone()).collect();
-        // By words: a terminal would break its line in the middle of one.
+        // Wrapped at words: a terminal would break its line inside one.
         report::wrapped(&plan.question, crate::terminal::report_options().width)
             .iter()
             .for_each(|line| self.say(line));
@@ -110,7 +110,7 @@ impl Drop for Waiting {
     }
 }
 
-/// Time gone over time gone and left, in thousandths.
+/// Elapsed time divided by the total of elapsed and remaining time, in thousandths.
 fn share_done(progress: Progress) -> u64 {
     let whole = (progress.elapsed + progress.left).0.max(1);
     progress.elapsed.0.saturating_mul(1000) / whole
@@ -124,7 +124,7 @@ fn clock(left: Duration) -> String {
     }
 }
 
-/// The line of `joust load`, on a terminal: it watches intervals, never requests.
+/// The progress line of `joust load` on a terminal: it sees intervals, never requests.
 pub struct LoadLine {
     bar: ProgressBar,
     stop: LoadStop,

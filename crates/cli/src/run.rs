@@ -1,4 +1,4 @@
-//! `joust run`: a study becomes a plan, a plan a run, a run a folder of reports and an exit code.
+//! `joust run`: makes a plan from a study, runs it, and writes a folder of reports and an exit code.
 
 mod brief;
 
@@ -88,7 +88,7 @@ pub fn main(args: &Args) -> Result<Ended, Trouble> {
     if brief.is_some() {
         brief::all_here(&runner::here(&plan, &joust_binary).map_err(trouble)?.1)?;
     }
-    // The folder comes first: a missing permission should be known before minutes are spent.
+    // The folder comes first: a missing permission should be reported before minutes are spent.
     let folder = folder(args, &plan)?;
     if let Some(brief) = &mut brief {
         brief::look_at_all(brief, &plan, (&joust_binary, interrupt), args.quiet)?;
@@ -103,7 +103,7 @@ pub fn main(args: &Args) -> Result<Ended, Trouble> {
     };
     let mut screen = Screen::new(args.quiet);
     let run = runner::run(plan, &options, &mut screen, interrupt).map_err(|error| {
-        // It failed before anything was measured: there is nothing new to go on with.
+        // It failed before anything was measured, so there is nothing new to continue from.
         if options.earlier.is_none() {
             folder.remove(journal::NAME);
             if brief.is_some() {
@@ -159,8 +159,8 @@ fn nothing_measured(folder: &ResultsFolder, is_new: bool, has_written_study: boo
     Ended::Incomplete
 }
 
-/// Whether the run compares a candidate with a base. The names tell, so that a resumed run and a study
-/// file count too.
+/// Whether the run compares a candidate with a base. It is decided by the names, so that a resumed run and a study file
+/// count too.
 fn is_pair(plan: &Plan) -> bool {
     plan.contenders.iter().map(|one| one.name.as_str()).eq(["base", "candidate"])
 }
@@ -177,7 +177,7 @@ fn ended(run: &RunRecord, is_pair: bool) -> Result<Ended, Trouble> {
         Outcome::Incomplete | Outcome::AllWithheld => Ended::Incomplete,
         Outcome::NotMeasured(names) => {
             crate::terminal::say(&format!(
-                "joust: no visit of {} was measured, so what is said of it is withheld (exit code 3)",
+                "joust: no visit of {} was measured, so its verdicts are withheld (exit code 3)",
                 names.join(", ")
             ));
             Ended::Incomplete
@@ -185,11 +185,11 @@ fn ended(run: &RunRecord, is_pair: bool) -> Result<Ended, Trouble> {
     })
 }
 
-/// Keeps the study of a brief where its results will be, and says what is about to be done.
+/// Saves the study of a brief in the results folder, and announces what follows.
 fn begin(brief: &Brief, plan: &Plan, folder: &ResultsFolder, quiet: bool) -> Result<(), Trouble> {
     let study = folder.create(brief::STUDY, brief.text().as_bytes()).map_err(trouble)?;
     let lines = if quiet { Vec::new() } else { brief::first_lines(brief, plan, &study) };
-    // By words: a terminal would break a line in the middle of one.
+    // Wrapped at words: a terminal would break a line inside one.
     let width = crate::terminal::report_options().width;
     lines
         .iter()
@@ -281,7 +281,7 @@ fn folder(args: &Args, plan: &Plan) -> Result<ResultsFolder, Trouble> {
     made.map_err(trouble)
 }
 
-/// The run file first: should the disk be full, a report can be made again from it.
+/// The run file comes first: if the disk is full, a report can be made from it later.
 fn save(folder: &ResultsFolder, run: &RunRecord) -> Result<(), Trouble> {
     folder.write("run.json", run.to_sealed_json().as_bytes()).map_err(trouble)?;
     for output in OUTPUTS {
@@ -318,12 +318,12 @@ fn trouble(error: LabError) -> Trouble {
     }
 }
 
-/// Where a study lies that comes with joust, seen from its folder.
+/// The path of a study that comes with joust, seen from its folder.
 fn shipped(name: &Path) -> PathBuf {
     Path::new("studies").join(name).with_extension("toml")
 }
 
-/// The study in the folder of a path, or in studies/, whose name is nearest to a mistyped one.
+/// The study in the folder of a path, or in studies/, with the name closest to a mistyped one.
 fn near(path: &Path) -> Option<String> {
     let typed = path.file_stem()?.to_str()?;
     let folders = [path.parent().unwrap_or(Path::new("")), Path::new("studies")];
@@ -345,7 +345,7 @@ fn studies_in(folder: &Path) -> Vec<String> {
     names
 }
 
-/// The studies in the folder of a path, where there are any: one of them was meant.
+/// The studies in the folder of a path, if there are any: one of them was probably meant.
 fn studies_near(path: &Path) -> Option<String> {
     let mut names = studies_in(path.parent().unwrap_or(Path::new("")));
     if names.len() > STUDIES_NAMED_MAX {
@@ -355,7 +355,7 @@ fn studies_near(path: &Path) -> Option<String> {
     (!names.is_empty()).then(|| names.join(", "))
 }
 
-/// The error with the lines of the study that it is about.
+/// The error with the relevant lines of the study.
 fn pointing(error: StudyError) -> Report {
     let StudyError { file, text, span, message, help } = error;
     let label = LabeledSpan::at(span, "here");

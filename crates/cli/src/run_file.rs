@@ -1,4 +1,4 @@
-//! Where the results of `joust run` lie, and how a run file is read back for another command.
+//! Where `joust run` saves results, and how other commands read a run file.
 
 use std::path::{Path, PathBuf};
 
@@ -7,17 +7,16 @@ use record::{LoadRecord, ReadError, RunRecord};
 
 use crate::trouble::Trouble;
 
-/// Where runs go unless `--out` names another folder.
+/// The folder of runs, unless `--out` names another.
 pub const RESULTS: &str = "joust-results";
 
-/// What a file holds.
+/// The content of a file.
 pub enum RecordFile {
     Run(Box<RunRecord>),
     Load(Box<LoadRecord>),
 }
 
-/// Reads a run file, or the one in a folder. Its verdicts and findings are computed anew from what was
-/// measured.
+/// Reads a run file, or the one in a folder. Its verdicts and findings are recomputed from the measurements.
 pub fn read(path: &Path) -> Result<RecordFile, Trouble> {
     let file = if path.is_dir() { path.join("run.json") } else { path.to_owned() };
     let text = std::fs::read_to_string(&file).map_err(|error| {
@@ -36,7 +35,7 @@ pub fn read(path: &Path) -> Result<RecordFile, Trouble> {
         ))
     })?;
     if let Ok(mut load) = LoadRecord::from_json(&text) {
-        // Anew, as the verdicts of a run: an older file has none.
+        // Recomputed, like the verdicts of a run: an older file has none.
         load.findings = doctor::examine_load(&load);
         return Ok(RecordFile::Load(Box::new(load)));
     }
@@ -45,7 +44,7 @@ pub fn read(path: &Path) -> Result<RecordFile, Trouble> {
     Ok(RecordFile::Run(Box::new(run)))
 }
 
-/// Why a file cannot be read, with the way out unless the error names one.
+/// Why a file cannot be read, with a remedy unless the error names one.
 fn no_run(file: &Path, error: &ReadError) -> Trouble {
     let file = file.display();
     Trouble::usage(match error {
@@ -80,7 +79,7 @@ pub fn read_run(path: &Path) -> Result<(PathBuf, RunRecord), Trouble> {
 /// The command that continues the run in a folder.
 pub fn resume_command(folder: &Path) -> String {
     let folder = folder.display().to_string();
-    // As a shell takes it.
+    // Quoted for a shell.
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "/._-+,:@%".contains(c);
     match folder.chars().all(is_plain) {
         true => format!("joust run --resume {folder}"),

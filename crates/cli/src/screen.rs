@@ -1,6 +1,6 @@
-//! What a person sees on stderr while a load runs; stdout stays free for the record. Chooses between a live
-//! picture, a line on a terminal that cannot draw one, a line now and then in a log, and nothing.
-//! `report::live` draws the picture. Start reading at [`Screen::new`].
+//! What a person sees on stderr while a load runs; stdout stays free for the record. Chooses between a live picture, a
+//! progress line on a terminal that cannot draw one, an occasional line in a log, and nothing. `report::live` draws the
+//! picture. Start reading at [`Screen::new`].
 
 mod aside;
 mod picture;
@@ -17,18 +17,17 @@ use crate::progress::LoadLine;
 pub use aside::Aside;
 use picture::Picture;
 
-/// Watches a load for a person, until it is dropped. It sees intervals when they are over, never a
-/// request.
+/// Shows a load to a person until it is dropped. It sees finished intervals, never single requests.
 pub struct Screen {
     shown: Shown,
 }
 
-/// What was asked for on the command line.
+/// The choice on the command line.
 #[derive(Debug, Clone, Copy)]
 pub struct Wish {
-    /// Nothing at all.
+    /// Show nothing.
     pub quiet: bool,
-    /// A line even if a picture could be drawn.
+    /// Show a line even if a picture could be drawn.
     pub plain: bool,
 }
 
@@ -39,12 +38,12 @@ enum Shown {
 }
 
 impl Screen {
-    /// `interrupt` is the flag that ends the load early, in order; a key sets it as SIGINT does.
+    /// `interrupt` is the flag that ends the load early and in order; a key sets it as SIGINT does.
     pub fn new(plan: &LoadPlan, wish: Wish, interrupt: &'static AtomicBool) -> Self {
         Self { shown: Shown::choose(plan, wish, interrupt) }
     }
 
-    /// An interval is over on all threads.
+    /// Adds an interval that is over on all threads.
     pub fn show(&mut self, interval: &Interval) {
         match &mut self.shown {
             Shown::Picture(picture) => picture.add(interval),
@@ -70,7 +69,7 @@ impl Shown {
             unicode: speaks_unicode(),
             ..View::default()
         };
-        // A terminal that cannot be taken for drawing can still show a line.
+        // A terminal that cannot be drawn on can still show a line.
         Picture::begin(plan, view, interrupt)
             .map_or_else(|_| Self::line(plan.stop), |picture| Self::Picture(Box::new(picture)))
     }
@@ -111,10 +110,10 @@ fn speaks_unicode() -> bool {
     })
 }
 
-/// Time between two lines in a log; a load that is over by then has none.
+/// Time between two lines in a log; a shorter load prints none.
 const LOG_EVERY: Nanos = Nanos::from_secs(10);
 
-/// Lines about a load in a log.
+/// The log lines of a load.
 struct Log {
     stop: LoadStop,
     /// What happened since the last line.
@@ -147,7 +146,7 @@ impl Log {
         self.since.take().map(|since| progress_line(&since, self.done, self.stop))
     }
 
-    /// Whether the report comes now anyway.
+    /// Whether the report follows immediately anyway.
     fn is_at_end(&self, elapsed: Nanos) -> bool {
         self.stop.duration.is_some_and(|whole| elapsed >= whole)
             || self.stop.requests.is_some_and(|whole| self.done >= whole)

@@ -1,4 +1,4 @@
-//! `joust serve`: the command line becomes a configuration, and the configuration a server.
+//! `joust serve`: makes a configuration from the command line, and a server from the configuration.
 
 use std::fs::File;
 use std::net::{SocketAddr, TcpListener};
@@ -124,7 +124,7 @@ pub fn main(args: Args) -> Result<Ended, Trouble> {
     }
     let opened = &mut |service: &Service| {
         let (model, url) = (service.server.model, service.url());
-        // Nobody may be there to read it, and that is no reason not to serve.
+        // If nobody reads it, the server serves anyway.
         let _ = output::stdout(format!("{model} serves {url}\n").as_bytes());
     };
     serve::supervisor::supervise(Start {
@@ -139,7 +139,7 @@ pub fn main(args: Args) -> Result<Ended, Trouble> {
     Ok(Ended::Well)
 }
 
-/// Checks all that can be checked without serving.
+/// Checks everything that can be checked without serving.
 fn check(config: &serve::Config) -> Result<Ended, Trouble> {
     let wrong = Service::check(config);
     if wrong.is_empty() {
@@ -150,7 +150,7 @@ fn check(config: &serve::Config) -> Result<Ended, Trouble> {
     Ok(Ended::Usage)
 }
 
-/// The socket of systemd's socket activation (sd_listen_fds(3)), where there is one.
+/// The socket of systemd's socket activation (sd_listen_fds(3)), if there is one.
 fn passed_socket() -> Result<Option<TcpListener>, Trouble> {
     let named = |name| std::env::var(name).ok().and_then(|text| text.parse::<u32>().ok());
     if named("LISTEN_PID") != Some(std::process::id()) {

@@ -68,7 +68,7 @@ fn line(row: &Row) -> [String; 3] {
     [row.adapter.name.to_owned(), state, place]
 }
 
-/// The reason without the name, which stands before it.
+/// The reason without the name, which precedes it.
 fn not_usable(adapter: &Adapter, missing: &Missing) -> String {
     let reason = missing.reason.strip_prefix(adapter.name).unwrap_or(&missing.reason);
     reason.trim_start().trim_start_matches("is ").to_owned()
@@ -96,7 +96,7 @@ fn one(row: &Row) -> String {
     let setting = |SettingSpec { name, preset, about, kind, .. }: &SettingSpec| {
         (format!("{name} = {preset} ({})", kind.wanted()), (*about).to_owned())
     };
-    // Some say their own name first.
+    // Some begin with their own name.
     let about = adapter
         .about
         .strip_prefix(adapter.name)

@@ -1,5 +1,5 @@
-//! What the terminal is like, and lines for the person before it. Everything that speaks to people uses
-//! it, so it uses nothing else of this crate.
+//! The properties of the terminal, and lines for its user. All code with output for people uses it, so it uses nothing
+//! else of this crate.
 
 use std::io::{self, IsTerminal as _, Write as _};
 
@@ -16,7 +16,7 @@ pub fn columns() -> usize {
     terminal.map_or(100, |(_, columns)| usize::from(columns)).clamp(60, 200)
 }
 
-/// Columns for prose: a line of more than 100 is hard to read, and a narrow terminal is used as it is.
+/// Width of prose: a line of more than 100 columns is hard to read, and a narrow terminal is used fully.
 pub fn prose_options() -> Options {
     let terminal = console::Term::stdout().size_checked();
     let columns = terminal.map_or(100, |(_, columns)| usize::from(columns));

@@ -1,4 +1,4 @@
-//! How a command ends: its exit code, and an error that names what failed, on what, why, and the way out.
+//! How a command ends: its exit code, and an error that names what failed, on what, why, and the remedy.
 
 use std::error::Error;
 use std::fmt::{self, Debug, Display, Formatter};
@@ -10,7 +10,7 @@ use miette::{Diagnostic, LabeledSpan, Report, SourceCode};
 pub enum Ended {
     /// Success.
     Well = 0,
-    /// What was asked for failed.
+    /// The request failed.
     Failed = 1,
     /// The command line, or a study, is wrong.
     Usage = 2,
@@ -37,14 +37,14 @@ impl Trouble {
         Self { ended: Ended::Usage, report }
     }
 
-    /// What was asked for failed.
+    /// The request failed.
     pub fn failed(report: Report) -> Self {
         Self { ended: Ended::Failed, report }
     }
 
     /// Writes the message to stderr, and returns the exit code.
     pub fn show(self) -> Ended {
-        // Debug is how miette renders a report for people.
+        // miette renders a report for people with Debug.
         crate::terminal::say(&format!("{:?}", Report::new(Clean::of(self.report))));
         self.ended
     }

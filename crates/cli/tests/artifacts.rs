@@ -1,7 +1,7 @@
-//! Artifacts that once passed unseen, planted in a live server: each must be found, confirmed, and act on what is
-//! said. `make prove` measures how often; this is the gate's trial of each. A program of its own, and one trial after
-//! the other: beside other tests CPUs would be busy, and the doctor is silent where it has no second witness. Start
-//! reading at [`findings`].
+//! Artifacts that once went unnoticed, planted in a live server: each must be found, confirmed, and act on the verdict.
+//! `make prove` measures how often; here the gate tries each. It is a separate program that runs one trial at a time:
+//! other tests would keep the CPUs busy, and then the doctor stays silent without a second witness. Start reading at
+//! [`findings`].
 
 use std::io::{BufRead as _, BufReader};
 use std::os::unix::fs::PermissionsExt as _;
@@ -11,12 +11,12 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use record::{Finding, LoadRecord, RunRecord, Severity};
 
-/// Trials of a plant; the machine of a gate is busy at times.
+/// Trials of a plant; the machine of a gate is sometimes busy.
 const TRIALS: u32 = 3;
 
 static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
 
-/// Held for a whole test; one that failed leaves nothing that others could trip over.
+/// Held for a whole test; a failed test leaves nothing that affects others.
 fn alone() -> MutexGuard<'static, ()> {
     ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -42,13 +42,13 @@ impl Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        // Both fail where it has ended already, which is what we want here.
+        // Both fail if it has already ended, which is fine.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
 }
 
-/// What a load of a server with that fault finds.
+/// The findings of a load on a server with that fault.
 fn findings(fault: &[&str], load: &[&str]) -> Vec<Finding> {
     let clean = ["--fixed", "3361", "--set", "MaxKeepAliveRequests=0"];
     let server = Server::start(&[&clean, fault].concat());
@@ -60,7 +60,7 @@ fn findings(fault: &[&str], load: &[&str]) -> Vec<Finding> {
     record.unwrap_or_else(|error| panic!("{error}: {said}")).findings
 }
 
-/// The finding of a check that acts, in the first trial that has it.
+/// The acting finding of a check, in the first trial that has it.
 fn found(check: &str, fault: &[&str], load: &[&str]) -> Finding {
     let _alone = alone();
     let mut trials = Vec::new();
@@ -120,7 +120,7 @@ fn a_server_without_a_fault_has_none_of_these() {
     }
 }
 
-/// A script that starts our server; `fault` is a word of the shell.
+/// A script that starts our server; `fault` is a shell word.
 fn starter(dir: &Path, name: &str, fault: &str) -> String {
     let path = dir.join(name);
     let joust = env!("CARGO_BIN_EXE_joust");
@@ -170,8 +170,8 @@ fn a_server_whose_every_second_start_is_slow_withholds_the_verdict() {
     assert!(withholds(&run, "two_clusters"), "{:#?} {:#?}", run.findings, run.verdicts);
 }
 
-/// Each of these would win, or draw, in a table of rates: a reply of an error or of nothing is cheaper than a page, and
-/// so is one that is a tenth as long.
+/// Each of these would win, or draw, in a table of rates: an error or empty reply is cheaper than a page, and so is one
+/// that is a tenth as long.
 #[test]
 fn no_server_wins_by_sending_something_else() {
     for fault in ["encoding=gzip", "empty-first"] {
@@ -188,7 +188,7 @@ fn no_server_wins_by_sending_something_else() {
     }
 }
 
-/// What a run of a clean server and one with that fault says, which measures nothing.
+/// The message of a run of a clean server and one with that fault, which measures nothing.
 fn refused(fault: &str) -> String {
     let _alone = alone();
     let dir = tempfile::tempdir().unwrap();

@@ -1,5 +1,5 @@
-//! That joust works at all, also without its optional features: it explains itself, serves, loads, and refuses
-//! what it was built without.
+//! joust works at all, also without its optional features: it prints help, serves, loads, and rejects what it was built
+//! without.
 
 use std::io::{BufRead as _, BufReader};
 use std::process::{Child, Command, Output, Stdio};

@@ -1,10 +1,10 @@
-//! Owns what may be said of a candidate run beside a base run. Must not know files, databases or how it
-//! is shown. Start reading at [`compare`].
+//! Owns how a candidate run is compared with a base run. Must not know files, databases or how it is shown. Start
+//! reading at [`compare`].
 //!
-//! The runs were made at different times and share no block, so nothing is paired across them: blocks of
-//! either are a sample of their own. A machine that was slower on one of the days is in such a ratio as
-//! much as a server that became slower. Where a contender did not change, it was slowed alike; each
-//! figure over that contender's, within the run and block by block, is free of what both shared.
+//! The runs were made at different times and share no block, so nothing is paired across them: the blocks of each run
+//! are a separate sample. A plain ratio cannot tell a machine that was slower on one of the days from a server that
+//! became slower. A contender that did not change was slowed by the machine as much as the others. So each figure is
+//! divided by that contender's figure, within the run and block by block: what both shared cancels out.
 
 mod reference;
 
@@ -25,25 +25,25 @@ use crate::machine::{instant, machine};
 
 pub use reference::{CompareError, Reference};
 
-/// Level below which an adjusted p is called a difference; as within a run, where stopping on the width
+/// An adjusted p below this level is called a difference. It is strict, as within a run, because stopping on the width
 /// of intervals favours blocks that happened to vary little.
 const ALPHA: f64 = 0.02;
 
-/// What is asked of two runs.
+/// The question to two runs.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Question {
-    /// A regression smaller than this is of no interest; above 0.
+    /// Smaller regressions do not matter; above 0.
     pub margin: Share,
-    /// Of what; empty: of what both studies ask.
+    /// The metrics to compare; empty: those that both studies ask for.
     pub metrics: Vec<Metric>,
-    /// What figures are held against within a run.
+    /// The reference for figures within a run.
     pub reference: Reference,
 }
 
-/// Holds a candidate run against a base run; each with the path of its file.
+/// Compares a candidate run with a base run; each comes with the path of its file.
 ///
 /// # Errors
-/// A reference was named that is not the same in both runs.
+/// The named reference is not the same in both runs.
 pub fn compare(
     (base_path, base): (&str, &RunRecord),
     (candidate_path, candidate): (&str, &RunRecord),
@@ -59,7 +59,7 @@ pub fn compare(
         changes.extend(bench.changes(&others, metric, question.margin));
         drift.extend(bench.changes(&own, metric, question.margin));
     }
-    // Of a contender that did not change nothing is asked but what the machine did.
+    // A contender that did not change only shows what the machine did, so it is not judged.
     drift.iter_mut().for_each(|change| change.judgement = ChangeJudgement::Neither);
     Ok(Comparison {
         format: Comparison::FORMAT.to_owned(),
@@ -74,15 +74,14 @@ pub fn compare(
     })
 }
 
-/// The same contender, asked the same, in both runs.
+/// The same contender with the same work in both runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Pair {
     base: FigurePlace,
     candidate: FigurePlace,
 }
 
-/// Cells are the same where the same is asked, whatever their name: a study that got an axis more calls
-/// its old cell otherwise.
+/// Cells match by their work, not by their name: a study that gains an axis renames its old cell.
 fn matched(base: &RunRecord, candidate: &RunRecord) -> Vec<Pair> {
     let same = |of_base: &FigurePlace, of_candidate: FigurePlace| {
         contender_name(base, *of_base) == contender_name(candidate, of_candidate)
@@ -116,7 +115,7 @@ fn name(path: &str, run: &RunRecord) -> RunName {
     }
 }
 
-/// Two runs, what they share, and the contender that others are held against.
+/// Two runs, what they share, and the reference contender.
 struct Bench<'a> {
     base: &'a RunRecord,
     candidate: &'a RunRecord,
@@ -124,11 +123,11 @@ struct Bench<'a> {
     reference: Option<String>,
 }
 
-/// A ratio before anything is said of it.
+/// A ratio before it is judged.
 struct MeasuredRatio {
     pair: Pair,
     basis: Basis,
-    /// Candidate over base; or why there is none.
+    /// Candidate over base; or why there is no ratio.
     ratio: Result<TwoSample, String>,
 }
 
@@ -137,10 +136,10 @@ impl Bench<'_> {
         self.reference.as_deref() == Some(contender_name(self.candidate, pair.candidate))
     }
 
-    /// What may be said of these on a metric; Holm's correction is over all of them.
+    /// The changes of these pairs in a metric; Holm's correction covers all of them.
     fn changes(&self, pairs: &[&Pair], metric: Metric, margin: Share) -> Vec<RunChange> {
         let seen: Vec<MeasuredRatio> = pairs.iter().map(|&&pair| self.see(pair, metric)).collect();
-        // What is withheld or has no figures is not tested, and raises no other's p.
+        // Pairs that are withheld or have no figures are not tested, and do not raise the p of others.
         let p = |seen: &MeasuredRatio| Some(seen.ratio.as_ref().ok()?.interval?.p);
         let tested: Vec<f64> = seen.iter().filter_map(p).collect();
         let mut held = stats::held(&tested).into_iter();
@@ -172,8 +171,8 @@ impl Bench<'_> {
         MeasuredRatio { pair, basis, ratio }
     }
 
-    /// The reference where it stands beside the contender and can be used itself. Memory does not follow
-    /// the machine's speed: a reference would add its noise and take nothing away.
+    /// The reference, if it is in the same cell as the contender and is itself usable. Memory does not depend on the
+    /// machine's speed: a reference would add its noise and cancel nothing.
     fn reference_for(&self, pair: Pair, metric: Metric) -> Option<Pair> {
         let is_usable = |over: &&Pair| {
             if self.other_body(**over) {
@@ -195,7 +194,7 @@ impl Bench<'_> {
         }
     }
 
-    /// Why nothing may be said, if so.
+    /// Why no verdict is possible, if so.
     fn withheld(&self, pair: Pair, metric: Metric) -> Option<String> {
         let runs = [("base", self.base, pair.base), ("candidate", self.candidate, pair.candidate)];
         let reason = runs.into_iter().find_map(|(which, run, place)| {
@@ -225,8 +224,8 @@ impl Bench<'_> {
         })
     }
 
-    /// Whether a contender sent another body in one run than in the other. What the others of its run sent
-    /// does not matter here.
+    /// Whether a contender sent different bodies in the two runs. What other contenders of its run sent does not matter
+    /// here.
     fn other_body(&self, pair: Pair) -> bool {
         match (body(self.base, pair.base), body(self.candidate, pair.candidate)) {
             (Some(base), Some(candidate)) => base != candidate,
@@ -234,8 +233,8 @@ impl Bench<'_> {
         }
     }
 
-    /// Whether it worked in the base run and does not in the candidate: a gate that knows figures alone
-    /// would let pass a server that crashes.
+    /// Whether the contender worked in the base run and does not in the candidate. A gate on figures alone would pass a
+    /// server that crashes.
     fn broke(&self, pair: Pair) -> bool {
         let is_odd = |run, place| is_unlike_others(run, place);
         let became_odd = self.other_body(pair)
@@ -306,7 +305,7 @@ impl Bench<'_> {
         (direction, verdict)
     }
 
-    /// Which run has fewer blocks than its study asks for; where both have, the one that lacks more.
+    /// The run that has fewer blocks than its study asks for; if both have, the one that lacks more.
     fn short_of(&self, ratio: &TwoSample) -> Option<ShortOf> {
         let of = |run: &RunRecord, n: usize| ShortOf { blocks: n as u32, of: run.plan.blocks.min };
         let lacks = |short: &ShortOf| short.of.saturating_sub(short.blocks);
@@ -318,7 +317,7 @@ impl Bench<'_> {
         let decision = ratio.decide(held, Standard { margin: margin.0, alpha: ALPHA });
         match (decision, ratio.interval) {
             (Decision::Undecided { more }, None) => {
-                // Nothing is known of the spread yet: what the studies ask for is the plan.
+                // The spread is not known yet, so ask for the blocks that the studies plan.
                 let missing = self.short_of(ratio).map_or(0, |short| short.of - short.blocks);
                 Verdict::Undecided { more_blocks: more.map(|more| more.max(missing)), margin }
             }
@@ -346,8 +345,8 @@ fn estimate(ratio: &TwoSample, held: Held) -> Option<RunEstimate> {
     })
 }
 
-/// A regression is worse by more than the margin over the whole interval: what is sure, but smaller, is
-/// of no interest, and what may be large, but is not sure, is no reason to stop a release.
+/// A regression is worse by more than the margin over the whole interval. A certain but smaller change does not matter,
+/// and a large but uncertain one is no reason to stop a release.
 fn judge(
     metric: Metric,
     direction: Direction,
@@ -360,7 +359,7 @@ fn judge(
         Verdict::AtMost { ratio, .. } => (0.0, ratio),
         _ => return ChangeJudgement::Neither,
     };
-    // Turned so that above 1 is worse.
+    // Inverted where needed, so that above 1 is worse.
     let is_worse_above = metric.more_is_better() == (direction == Direction::BaseOverCandidate);
     let (low, high) = if is_worse_above { (low, high) } else { (1.0 / high, 1.0 / low) };
     match 1.0 + margin.0 {
@@ -432,7 +431,7 @@ fn cautions(base: &RunRecord, candidate: &RunRecord, metrics: &[Metric]) -> Vec<
     cautions
 }
 
-/// What a figure of memory depends on beside the server, where it does.
+/// What a memory figure depends on besides the server, if anything.
 fn of_memory(base: &RunRecord, candidate: &RunRecord) -> Option<String> {
     let methods: BTreeSet<MemoryMethod> = [base, candidate]
         .into_iter()
@@ -452,7 +451,7 @@ fn of_memory(base: &RunRecord, candidate: &RunRecord) -> Option<String> {
     })
 }
 
-/// What is in one run only, or was asked otherwise.
+/// Pairs that are in one run only, or whose work differs.
 fn unmatched(base: &RunRecord, candidate: &RunRecord, matched: &[Pair]) -> Vec<String> {
     let title = |run: &RunRecord, place: FigurePlace| match run.plan.cells[place.cell].name.as_str()
     {

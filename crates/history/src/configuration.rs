@@ -1,12 +1,12 @@
-//! Owns what was run under a contender's name, as a hash: its settings and its configuration, without
-//! what is drawn anew at every start. Must not know servers. Start reading at [`hash`].
+//! Owns the hash of what was run under a contender's name: its settings and its configuration, without values that are
+//! drawn anew at every start. Must not know servers. Start reading at [`hash`].
 
 use record::RunRecord;
 use sha2::{Digest as _, Sha256};
 
-/// How the folder of a run begins, wherever temporary folders lie.
+/// How the name of a run's temporary folder begins, wherever temporary folders are kept.
 const SCRATCH: &str = "/joust-scratch-";
-/// Ports that the kernel hands out where a run does not say which.
+/// The kernel's ephemeral ports, for runs that do not record their range.
 const PORTS: (u32, u32) = (32_768, 60_999);
 
 /// SHA-256 in hex over the settings, files and command of a contender. The port and the temporary
@@ -15,7 +15,7 @@ const PORTS: (u32, u32) = (32_768, 60_999);
 pub(crate) fn hash(run: &RunRecord, contender: usize) -> String {
     let ports = ports(run);
     let mut hash = Sha256::new();
-    // A length before each part: else a text could end where the next begins and be the same.
+    // Each part is preceded by its length, so that moving text across a boundary changes the hash.
     let mut part = |text: &str| {
         hash.update((text.len() as u64).to_le_bytes());
         hash.update(text);
@@ -61,7 +61,7 @@ fn without_folders(text: &str) -> String {
         out.push_str(before);
         out.push_str("SCRATCH");
         rest = rest[at + SCRATCH.len()..].trim_start_matches(is_name);
-        // The server's own folder in it: its name, a dash and what was drawn.
+        // The server's own folder inside it: the server's name, a dash and a random part.
         let name = rest.strip_prefix('/').map(|own| own.split(|c| !is_path(c) || c == '/'));
         if let Some((server, drawn)) =
             name.and_then(|mut parts| parts.next()).and_then(|name| name.rsplit_once('-'))

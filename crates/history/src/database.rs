@@ -1,5 +1,5 @@
-//! Owns the database: opening it whatever state it is in, adding runs, listing them. Must not know how a
-//! figure comes about. Start reading at [`History::open`].
+//! Owns the database: opening it in any state, adding runs, listing them. Must not know how a figure is computed. Start
+//! reading at [`History::open`].
 //!
 //! Several processes may use it at once: a writer holds it for milliseconds, and everyone waits up to
 //! [`LOCK_WAIT_MAX`]. The journal is SQLite's own rollback journal: results may lie on a network file system,
@@ -26,32 +26,32 @@ use crate::series;
 #[derive(Debug)]
 pub struct History {
     path: PathBuf,
-    /// Its folder, without links: run files below it are kept by their way from here, so that results
-    /// and history can be moved together.
+    /// Its folder, without symbolic links. Paths of run files below it are stored relative to it, so that results and
+    /// history can be moved together.
     folder: PathBuf,
     connection: Connection,
 }
 
-/// What became of a run that was to be added.
+/// The result of adding a run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Added {
     /// It is new, with this number.
     New(i64),
-    /// It was there.
+    /// It was there already.
     Known(i64),
-    /// Another run was kept of this file, which was written anew: it takes that one's place.
+    /// The file held another run before and was rewritten: the new run takes the old one's number.
     Replaced(i64),
-    /// It was there, under another path, which is gone: the new one is kept.
+    /// It was stored under another path, which no longer exists: the new path is kept.
     Moved {
         /// Its number.
         id: i64,
-        /// Where it was.
+        /// Its old path.
         from: PathBuf,
     },
 }
 
 impl History {
-    /// Opens a history that is there.
+    /// Opens an existing history.
     ///
     /// # Errors
     /// It is absent, damaged, of another program or of a newer joust, or held by another process.
@@ -62,10 +62,10 @@ impl History {
         Self::connect(path)
     }
 
-    /// Opens a history, and makes it with its folder where there is none.
+    /// Opens a history; creates it and its folder if there is none.
     ///
     /// # Errors
-    /// As [`History::open`] but for its absence; or it cannot be made.
+    /// As [`History::open`], except for absence; or it cannot be created.
     pub fn open_or_make(path: &Path) -> Result<Self, HistoryError> {
         let folder = folder_of(path);
         fs::create_dir_all(folder)
@@ -94,8 +94,8 @@ impl History {
                 return Err(HistoryError::Newer { path: path.to_owned(), found, known });
             }
         }
-        // Milliseconds for thousands of figures; without it a damaged page is met one day, or, worse,
-        // in a part of the figures only.
+        // Takes milliseconds for thousands of figures. Without it, a damaged page would be found late, or, worse, would
+        // affect only a part of the figures.
         let check = connection.query_row("PRAGMA quick_check(1)", [], |row| row.get(0));
         let check: String = check.map_err(fault)?;
         if check != "ok" {
@@ -104,10 +104,10 @@ impl History {
         Ok(Self { path: path.to_owned(), folder, connection })
     }
 
-    /// Adds a run, once: its file is known by what it holds, wherever it lies.
+    /// Adds a run once: a file is identified by its content, not by its path.
     ///
     /// # Errors
-    /// The file cannot be read, or the database not be written.
+    /// The file cannot be read, or the database cannot be written.
     pub fn add(&mut self, file: &Path, run: &RunRecord) -> Result<Added, HistoryError> {
         let unread = |cause| HistoryError::RunFile { path: file.to_owned(), cause };
         let content = record::hex(&Sha256::digest(fs::read(file).map_err(unread)?));
@@ -123,7 +123,7 @@ impl History {
         Ok(added)
     }
 
-    /// The runs of a study that have a contender, the oldest first.
+    /// The runs of a study that have a contender, oldest first.
     ///
     /// # Errors
     /// The database cannot be read.
@@ -150,7 +150,7 @@ impl History {
     /// The file of the run with that number.
     ///
     /// # Errors
-    /// There is no such run, or its file is not where it was.
+    /// There is no such run, or its file is no longer there.
     pub fn file_of(&self, id: i64) -> Result<PathBuf, HistoryError> {
         let query = "SELECT path FROM run WHERE id = ?1";
         let row = self.connection.query_row(query, [id], |row| row.get::<_, Vec<u8>>(0));
@@ -160,8 +160,8 @@ impl History {
         if file.is_file() { Ok(file) } else { Err(HistoryError::Moved { id, file }) }
     }
 
-    /// Every series of the filter: figures of the same study, contender, cell, work and metric, on one
-    /// machine, by time; and where their level changed.
+    /// Every series that passes the filter, by time, and where its level changed. A series holds figures of the same
+    /// study, contender, cell, work and metric on one machine.
     ///
     /// # Errors
     /// The database cannot be read.
@@ -213,7 +213,7 @@ fn put(
         transaction.execute("UPDATE run SET path = ?1 WHERE id = ?2", params![place, id])?;
         return Ok(Added::Moved { id, from });
     }
-    // A run that was broken off and gone on with is written over what was there of it.
+    // A resumed run overwrites the file of its first part.
     let before = transaction
         .query_row("SELECT id FROM run WHERE path = ?1", [place], |row| row.get::<_, i64>(0))
         .optional()?;
@@ -275,7 +275,7 @@ fn put_figures(transaction: &Transaction<'_>, id: i64, run: &RunRecord) -> rusql
     Ok(())
 }
 
-/// A stored path as one that can be opened.
+/// A stored path made absolute, so that it can be opened.
 fn whole(folder: &Path, stored: &[u8]) -> PathBuf {
     folder.join(OsStr::from_bytes(stored))
 }

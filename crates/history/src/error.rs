@@ -1,4 +1,4 @@
-//! What may go wrong with a history, and the way out.
+//! What can go wrong with a history, and the remedy.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -17,7 +17,7 @@ pub enum HistoryError {
         path.display()
     )]
     Absent {
-        /// Where it was looked for.
+        /// The path that was tried.
         path: PathBuf,
     },
     /// The folder for it cannot be made.
@@ -28,7 +28,7 @@ pub enum HistoryError {
         /// Why.
         cause: io::Error,
     },
-    /// It is no database, or a damaged one.
+    /// The file is not a database, or it is damaged.
     #[error(
         "the history {} is damaged or no database ({cause}): it is an index only, so move it away and \
          make it again from the run files: joust history add joust-results/*/run.json",
@@ -63,7 +63,7 @@ pub enum HistoryError {
         /// The newest that is known.
         known: i64,
     },
-    /// Another process held it for too long.
+    /// Another process held the database for too long.
     #[error(
         "the history {} is held by another process, and was for {seconds} s: try again when that has \
          ended (`fuser {}` names it)",
@@ -73,7 +73,7 @@ pub enum HistoryError {
     Busy {
         /// The database.
         path: PathBuf,
-        /// How long it was waited for.
+        /// How long we waited.
         seconds: u64,
     },
     /// A run file cannot be read.
@@ -104,7 +104,7 @@ pub enum HistoryError {
         /// Where its file was.
         file: PathBuf,
     },
-    /// Anything else that SQLite says.
+    /// Any other error of SQLite.
     #[error("the history {}: {cause}; a full disk, or a folder that may not be written to?", path.display())]
     Sqlite {
         /// The database.
@@ -114,7 +114,7 @@ pub enum HistoryError {
     },
 }
 
-/// Names an error of SQLite's by what helps.
+/// Turns an error of SQLite into the variant whose message helps.
 pub(crate) fn named(path: &Path, cause: rusqlite::Error) -> HistoryError {
     let path = path.to_owned();
     match cause.sqlite_error_code() {

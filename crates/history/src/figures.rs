@@ -1,5 +1,5 @@
-//! Owns the figures of a run: by contender, cell and metric, a logarithm a block, and why a figure may
-//! not be used. Must not know databases. Start reading at [`logs`].
+//! Owns the figures of a run: for each contender, cell and metric one logarithm per block, and why a figure may not be
+//! used. Must not know databases. Start reading at [`logs`].
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,11 +7,11 @@ use record::{MemoryMethod, Metric, RunRecord, Severity, VisitState, Workload};
 #[cfg(feature = "database")]
 use stats::Paired;
 
-/// Where more of a contender's visits failed, those that are left are its best ones; as in verdicts
+/// If a larger share of a contender's visits failed, the remaining ones are its best; the same limit as for verdicts
 /// within a run.
 const FAILED_SHARE_MAX: f64 = 0.1;
 
-/// Where a figure stands in a run.
+/// The position of a figure in a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct FigurePlace {
     pub(crate) cell: usize,
@@ -25,17 +25,17 @@ pub(crate) fn places(run: &RunRecord) -> impl Iterator<Item = FigurePlace> + '_ 
     (0..run.plan.cells.len()).flat_map(of_cell)
 }
 
-/// What is asked there, as JSON: two figures are of the same thing only where this is the same.
+/// The work of a place as JSON: two figures are comparable only if it is equal.
 pub(crate) fn work(run: &RunRecord, place: FigurePlace) -> String {
     let work: Workload = run.plan.work(place.cell, place.contender);
     serde_json::to_string(&work).expect("plain data serialises")
 }
 
-/// Mean logarithm of the metric over the visits of each block that can be used.
+/// For each block, the mean logarithm of the metric over its usable visits.
 pub(crate) fn logs(run: &RunRecord, place: FigurePlace, metric: Metric) -> BTreeMap<u32, f64> {
     let mut blocks: BTreeMap<u32, Vec<f64>> = BTreeMap::new();
     for visit in run.measured(place.contender).filter(|visit| visit.cell == place.cell) {
-        // Zero has no logarithm; who answered nothing is withheld (`failing`).
+        // Zero has no logarithm; a contender that answered nothing is withheld by `failing`.
         if let Some(value) = visit.value(metric).filter(|value| value.is_finite() && *value > 0.0) {
             blocks.entry(visit.block).or_default().push(value.ln());
         }
@@ -44,14 +44,14 @@ pub(crate) fn logs(run: &RunRecord, place: FigurePlace, metric: Metric) -> BTree
     blocks.into_iter().map(|(block, logs)| (block, mean(logs))).collect()
 }
 
-/// How memory was taken there, over the visits that can be used.
+/// How memory was measured there, over the usable visits.
 pub(crate) fn memory_methods(run: &RunRecord, place: FigurePlace) -> BTreeSet<MemoryMethod> {
     let here = run.measured(place.contender).filter(|visit| visit.cell == place.cell);
     here.filter_map(|visit| visit.memory_method()).collect()
 }
 
-/// The level over blocks, as in a verdict (a mean of logarithms that wild blocks do not move), and its
-/// interval.
+/// The level over blocks with its interval, as in a verdict: a robust mean of logarithms, which outlying blocks do not
+/// move.
 #[cfg(feature = "database")]
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Level {
@@ -64,14 +64,13 @@ pub(crate) struct Level {
 #[cfg(feature = "database")]
 pub(crate) fn level(run: &RunRecord, place: FigurePlace, metric: Metric) -> Option<Level> {
     let logs: Vec<f64> = logs(run, place, metric).into_values().collect();
-    // The ratio to 1: what is said of a paired ratio holds of any centre of logarithms.
+    // The ratio to 1: an interval for a paired ratio holds for any centre of logarithms.
     let seen = Paired::of_logs(&logs).ok()?;
     let interval = seen.interval.map(|interval| (interval.low, interval.high));
     Some(Level { mean: seen.ratio, interval, n: seen.n as u32 })
 }
 
-/// Why nothing of a contender may be used there, if so: a confirmed finding that voids it, or too many
-/// failed visits.
+/// Why no figure of a contender may be used there, if so: a confirmed finding voids it, or too many visits failed.
 pub(crate) fn void(run: &RunRecord, place: FigurePlace) -> Option<String> {
     if let Some(check) = finding(run, place, Severity::Void) {
         return Some(format!("{check} on {}", run.plan.contenders[place.contender].name));
@@ -79,13 +78,13 @@ pub(crate) fn void(run: &RunRecord, place: FigurePlace) -> Option<String> {
     failing(run, place)
 }
 
-/// Checks of the doctor that fire where a server does not answer as it should.
+/// Checks of the doctor that fire when a server does not answer as it should.
 const BROKEN: [&str; 2] = ["errors_as_speed", UNLIKE_BODIES];
-/// The check of bodies that differ between contenders.
+/// The check for bodies that differ between contenders.
 const UNLIKE_BODIES: &str = "different_bodies";
 
-/// Why a contender does not do its work there, if so: too many visits failed, or its answers are not
-/// what they should be. Of bodies that are unlike those of others: [`is_unlike_others`].
+/// Why a contender does not do its work there, if so: too many visits failed, or its answers are wrong.
+/// [`is_unlike_others`] covers bodies that differ from those of other contenders.
 pub(crate) fn broken(run: &RunRecord, place: FigurePlace) -> Option<String> {
     let is_broken = |finding: &&record::Finding| {
         BROKEN.contains(&finding.check.as_str())
@@ -102,7 +101,7 @@ fn failing(run: &RunRecord, place: FigurePlace) -> Option<String> {
     (visits.lost() as f64 > FAILED_SHARE_MAX * visits.all as f64).then(|| visits.said(run, place))
 }
 
-/// Visits of a contender that count, and those of them that have no figure.
+/// A contender's visits that count, and how many of them have no figure.
 struct Tally {
     all: usize,
     failed: usize,
@@ -139,13 +138,13 @@ impl Tally {
     }
 }
 
-/// Whether what a contender sent there is unlike what others of its run sent.
+/// Whether a contender's body differs from those of the other contenders of its run.
 pub(crate) fn is_unlike_others(run: &RunRecord, place: FigurePlace) -> bool {
     let acts = |one: &record::Finding| is_of_unlike_bodies(one) && acts(one, place, Severity::Void);
     run.findings.iter().any(acts)
 }
 
-/// Whether a finding is about contenders of one run that sent unlike bodies, and not about one by itself.
+/// Whether a finding says that contenders of one run sent different bodies, and is not about one alone.
 fn is_of_unlike_bodies(finding: &record::Finding) -> bool {
     finding.alike && finding.check == UNLIKE_BODIES
 }
@@ -158,13 +157,13 @@ pub(crate) fn body(run: &RunRecord, place: FigurePlace) -> Option<&str> {
     (!body.is_empty()).then_some(body.as_str())
 }
 
-/// Whether the generator was the limit there, so that throughput is a lower bound.
+/// Whether the generator was the limit there, which makes throughput a lower bound.
 pub(crate) fn is_limited(run: &RunRecord, place: FigurePlace) -> bool {
     finding(run, place, Severity::Bound).is_some()
 }
 
-/// Why that metric may not be used there, if so. A closed loop ties latency to the rate: at a ceiling
-/// of the generator's it is the generator's own queue, and throughput is a bound.
+/// Why that metric may not be used there, if so. A closed loop ties latency to the rate: at the generator's ceiling,
+/// latency measures the generator's own queue, and throughput is only a bound.
 pub(crate) fn withheld(run: &RunRecord, place: FigurePlace, metric: Metric) -> Option<String> {
     let silent = || {
         let visits = Tally { failed: 0, ..Tally::of(run, place) };
@@ -185,7 +184,7 @@ fn acts(finding: &record::Finding, place: FigurePlace, severity: Severity) -> bo
 }
 
 fn finding(run: &RunRecord, place: FigurePlace, severity: Severity) -> Option<&str> {
-    // That others sent something else does not touch a contender held against itself.
+    // Bodies that differ between contenders do not affect a contender compared with itself.
     let acts = |one: &&record::Finding| !is_of_unlike_bodies(one) && acts(one, place, severity);
     run.findings.iter().find(acts).map(|finding| finding.check.as_str())
 }

@@ -1,8 +1,8 @@
-//! Owns what a caller asks a history for.
+//! Owns the filter by which callers query a history.
 
 use record::Metric;
 
-/// Which runs or series are asked for; what is `None` is not asked for by.
+/// Which runs or series are wanted; `None` matches everything.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub struct Filter {
     /// Name of the study.
@@ -11,6 +11,6 @@ pub struct Filter {
     pub contender: Option<String>,
     /// Name of the cell.
     pub cell: Option<String>,
-    /// Of what.
+    /// The metric.
     pub metric: Option<Metric>,
 }

@@ -1,9 +1,9 @@
-//! Owns what is kept of past runs and what changed over them: a database beside the results that
-//! indexes run files, series of a figure over runs, and the comparison of two runs. Must not know
-//! servers, nor how anything is shown. Start reading at [`History`], then at [`compare`].
+//! Owns what is kept of past runs and how figures changed over them: a database beside the results
+//! that indexes run files, series of a figure over runs, and the comparison of two runs. Must not
+//! know servers, nor how anything is shown. Start reading at [`History`], then at [`compare`].
 //!
-//! The run files stay the record: the database holds what is looked up often, and can be made again
-//! from them.
+//! The run files stay the source of truth: the database holds what is looked up often, and can be
+//! rebuilt from them.
 
 mod compare;
 mod configuration;

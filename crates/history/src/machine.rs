@@ -14,13 +14,13 @@ pub(crate) fn machine_of(row: &Row<'_>) -> rusqlite::Result<HistoryMachine> {
     })
 }
 
-/// What tells the machine of a run from others.
+/// What identifies the machine of a run.
 pub(crate) fn machine(run: &RunRecord) -> HistoryMachine {
     let fact = |name: &str| run.facts.named.get(name).cloned().unwrap_or_default();
     HistoryMachine { cpu_model: fact("cpu_model"), cpus: fact("cpus"), kernel: fact("kernel") }
 }
 
-/// When a run began, seconds since 1970; 0 where its file does not say it in RFC 3339.
+/// When a run began, in seconds since 1970; 0 if its file has no RFC 3339 time.
 pub(crate) fn instant(run: &RunRecord) -> i64 {
     run.started.parse::<jiff::Timestamp>().map_or(0, jiff::Timestamp::as_second)
 }

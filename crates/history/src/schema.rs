@@ -1,15 +1,15 @@
-//! Owns the tables and how an older database becomes the newest. Must not know what is asked of them.
-//! Start reading at [`MIGRATIONS`]: one that has been released is never changed, only followed.
+//! Owns the tables and the migration of older databases. Must not know the queries. Start reading at [`MIGRATIONS`]: a
+//! released migration is never changed, only followed by another.
 
 use rusqlite::{Connection, TransactionBehavior};
 
-/// "jous": tells our databases from those of other programs.
+/// "jous": identifies our databases among those of other programs.
 pub(crate) const APPLICATION: i32 = 0x6a6f_7573;
 
-/// Each makes the schema of its place, from 1, out of the one before it.
+/// The migration at index i turns schema i into schema i + 1; schema 0 is an empty database.
 pub(crate) const MIGRATIONS: &[&str] = &[
-    // A run is known by what its file holds, so that it may move and be added again. Figures repeat the
-    // names of contenders and cells: the whole of a hundred runs is below a megabyte.
+    // A run is identified by the content of its file, so that the file may be moved and added again. Figures repeat the
+    // names of contenders and cells: a hundred runs take less than a megabyte.
     "CREATE TABLE run (
         id INTEGER PRIMARY KEY,
         content_sha256 TEXT NOT NULL UNIQUE,
@@ -51,30 +51,30 @@ pub(crate) const MIGRATIONS: &[&str] = &[
     ) STRICT, WITHOUT ROWID;",
 ];
 
-/// What a database turned out to be, when it is not ours to use.
+/// Why a database must not be used.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Unusable {
-    /// Of another program.
+    /// It belongs to another program.
     Foreign,
-    /// Of a newer joust.
+    /// A newer joust wrote it.
     Newer { found: i64 },
 }
 
-/// Brings the database to the newest of `migrations`; does nothing where it is that.
+/// Migrates the database to the newest of `migrations`; does nothing if it is up to date.
 pub(crate) fn migrate(
     connection: &mut Connection,
     migrations: &[&str],
 ) -> rusqlite::Result<Result<(), Unusable>> {
     let known = migrations.len() as i64;
-    // Of one instant: between two reads another process may make it, and what is half empty and half
-    // ours would look like another program's.
+    // One transaction, so that both reads see the same state: another process may be creating the database, and a mix
+    // of its old and new state would look like another program's.
     let look = connection.transaction()?;
     let (state_now, version_now) = (state(&look, known)?, version(&look)?);
     drop(look);
     if version_now == known {
         return Ok(state_now);
     }
-    // Looked at again inside the transaction: another process may have been faster.
+    // Checked again inside the transaction: another process may have migrated it meanwhile.
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
     if let Err(unusable) = state(&transaction, known)? {
         return Ok(Err(unusable));

@@ -1,5 +1,5 @@
-//! Owns series of a figure over runs, and where their level changed. Must not know how figures came into
-//! the database. Start reading at [`read`].
+//! Owns series of a figure over runs, and where their level changed. Must not know how figures get into the database.
+//! Start reading at [`read`].
 
 use record::{HistoryChange, HistoryMachine, HistoryPoint, HistorySeries, Metric};
 use rusqlite::{Connection, Row, params};
@@ -8,10 +8,10 @@ use stats::{Paired, SEGMENT_MIN, TwoSample};
 use crate::filter::Filter;
 use crate::machine::machine_of;
 
-/// Usable points in which changes of level are looked for: `stats::change_points` finds none in fewer.
+/// Fewest usable points in which level changes are searched: `stats::change_points` finds none in fewer.
 const POINTS_MIN: usize = 4 * SEGMENT_MIN;
 
-/// What a series is of; two figures of the same key are of the same thing.
+/// What a series measures; figures with the same key are comparable.
 #[derive(PartialEq)]
 struct Key {
     study: String,
@@ -22,7 +22,7 @@ struct Key {
     machine: HistoryMachine,
 }
 
-/// Every series of the filter, by name, its points by time.
+/// Every series that passes the filter, sorted by name, its points by time.
 pub(crate) fn read(
     connection: &Connection,
     filter: &Filter,
@@ -47,14 +47,14 @@ pub(crate) fn read(
             _ => found.push((key, vec![point])),
         }
     }
-    // Metrics in the order of reports, not of their names.
+    // Metrics in the order of reports, not by name.
     let head = |key: &Key| (key.study.clone(), key.contender.clone(), key.cell.clone());
     found.sort_by_key(|(key, _)| (head(key), key.metric as usize));
     Ok(found.into_iter().map(|(key, points)| of(key, points)).collect())
 }
 
-/// A run that repeats another or goes on with it holds that one's visits and began when it began: of
-/// such runs the one with the most blocks stands for all, or the same visits would count twice.
+/// A run that repeats or resumes another holds its visits and has the same start. Only the one with the most blocks is
+/// kept, because the same visits would otherwise count twice.
 fn push(points: &mut Vec<HistoryPoint>, point: HistoryPoint) {
     match points.last_mut().filter(|last| last.started == point.started) {
         Some(last) if last.n <= point.n => *last = point,
@@ -63,7 +63,7 @@ fn push(points: &mut Vec<HistoryPoint>, point: HistoryPoint) {
     }
 }
 
-/// `None`: a metric that this joust does not know.
+/// `None` if this joust does not know the metric.
 fn key(row: &Row<'_>) -> rusqlite::Result<Option<Key>> {
     let Some(metric) = Metric::named(&row.get::<_, String>("metric")?) else { return Ok(None) };
     Ok(Some(Key {
@@ -127,7 +127,7 @@ fn changes(points: &[HistoryPoint]) -> Vec<HistoryChange> {
     edges.windows(3).map(change).collect()
 }
 
-/// What else is not as it was in the run before.
+/// What else changed since the run before.
 fn with(last: &HistoryPoint, first: &HistoryPoint) -> Vec<String> {
     let mut with = Vec::new();
     if last.version != first.version {

@@ -1,4 +1,4 @@
-//! Owns made-up runs for tests: noise as visits have it, fixed by a seed. Start reading at [`run`].
+//! Owns synthetic runs for tests, with realistic noise between visits, fixed by a seed. Start reading at [`run`].
 
 use rand::{RngExt as _, SeedableRng as _};
 use rand_pcg::Pcg64;
@@ -8,8 +8,8 @@ use record::{
 };
 use units::{Bytes, Nanos, Share};
 
-/// Standard deviation of the log of a visit's rate about its block, and of a block about its run, as
-/// seen on real servers.
+/// Standard deviation of the log of a visit's rate around its block, and of a block around its run, as measured on real
+/// servers.
 const SD_VISIT: f64 = 0.02;
 const SD_BLOCK: f64 = 0.02;
 
@@ -28,13 +28,13 @@ impl Noise {
     }
 }
 
-/// A run of these contenders, all of 1000 requests/s, one cell.
+/// A run with these contenders, each at 1000 requests/s, in one cell.
 pub(crate) fn run(names: &[&str], blocks: u32, seed: u64) -> RunRecord {
     let faster = vec![1.0; names.len()];
     run_of(names, blocks, seed, &faster)
 }
 
-/// The same, each faster by a factor.
+/// The same, with each contender faster by its factor.
 pub(crate) fn run_of(names: &[&str], blocks: u32, seed: u64, faster: &[f64]) -> RunRecord {
     let mut noise = Noise::new(seed);
     let mut visits = Vec::new();

@@ -1,4 +1,4 @@
-//! What is said of a run beside its verdicts.
+//! The results of a run besides its verdicts.
 
 use serde::{Deserialize, Serialize};
 
@@ -9,31 +9,31 @@ use crate::ranking::Ranking;
 use crate::scalability::Scalability;
 use crate::shift::{Explanation, Shift};
 
-/// Rankings, tails, growth, noise and outlying visits of a run. All of it is made of visits and verdicts, and can be
-/// made anew from them.
+/// Rankings, tails, growth, noise and outlying visits of a run. All of it is computed from visits and verdicts, and can
+/// be recomputed from them.
 #[derive(Debug, Default, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Analysis {
-    /// Who is best, cell by cell, metric by metric; none where fewer than two can be ranked.
+    /// Which contenders are best, cell by cell, metric by metric; empty if fewer than two can be ranked.
     pub rankings: Vec<Ranking>,
     /// Quantiles of service time of the pairs that have enough blocks, cell by cell.
     pub shifts: Vec<Shift>,
-    /// What makes their means differ.
+    /// Why the means of these pairs differ.
     pub explanations: Vec<Explanation>,
-    /// How much of their difference each cause makes up; older run files have none.
+    /// How much of a difference each cause explains; empty for older run files.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub attributions: Vec<Attribution>,
-    /// How throughput grows, where cells differ in connections alone.
+    /// How throughput grows, if cells differ only in connections.
     pub scalability: Vec<Scalability>,
-    /// The smallest difference that can show, cell by cell, metric by metric.
+    /// The smallest detectable difference, cell by cell, metric by metric.
     pub noise_floors: Vec<NoiseFloor>,
-    /// Visits far from the others, cell by cell, metric by metric; older run files have none.
+    /// Visits far from the others, cell by cell, metric by metric; empty for older run files.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub outliers: Vec<OutlyingVisit>,
 }
 
 impl Analysis {
-    /// What is said of one cell, as if it were the only one. Growth is over several cells and is left
-    /// out. `anew`: index of a contender among those of the cell.
+    /// The results of one cell, as if it were the only one. Growth spans several cells and is left out. `anew` gives a
+    /// contender's index among those of the cell.
     pub(crate) fn at(&self, cell: usize, anew: impl Fn(usize) -> Option<usize>) -> Self {
         let ranking = |one: &Ranking| {
             let mut ranking = Ranking { cell: 0, ..one.clone() };
@@ -88,7 +88,7 @@ impl Analysis {
         }
     }
 
-    /// Every cell and contender that is spoken of.
+    /// Every cell and contender that the results mention.
     pub(crate) fn indices(&self) -> (Vec<usize>, Vec<usize>) {
         let (mut cells, mut contenders) = (Vec::new(), Vec::new());
         for one in &self.rankings {

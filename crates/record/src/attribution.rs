@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::shift::Band;
 
-/// What makes up the difference of two contenders in a cell. The parts add up to the whole.
+/// The causes of the difference of two contenders in a cell. The parts add up to the whole.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Attribution {
     /// Index of the cell.
@@ -13,38 +13,38 @@ pub struct Attribution {
     pub a: usize,
     /// Index of the denominator.
     pub b: usize,
-    /// Blocks with a measured visit of both.
+    /// Blocks in which both have a measured visit.
     pub blocks: u32,
-    /// What is divided.
+    /// The quantity that is divided.
     pub of: Attributed,
-    /// Mean over blocks of ln(a / b) of that.
+    /// Mean over blocks of ln(a / b) of that quantity.
     pub ln: f64,
-    /// The causes that either has, in the order of [`Cause`].
+    /// The causes that a or b has, in the order of [`Cause`].
     pub parts: Vec<AttributedPart>,
 }
 
-/// What is divided among the causes.
+/// The quantity that is divided among the causes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Attributed {
-    /// Throughput of a closed loop: connections over the time of a cycle, which the causes make up.
+    /// Throughput of a closed loop: connections over the time of a cycle, which is the sum of the causes.
     Throughput,
     /// Mean response time of an open loop.
     ResponseTime,
 }
 
-/// What one cause contributes.
+/// The contribution of one cause.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct AttributedPart {
-    /// Which.
+    /// The cause.
     pub cause: Cause,
-    /// Time that it takes of a good request of a, in the mean, ms.
+    /// Mean time that it takes of a good request of a, ms.
     pub a_ms: f64,
     /// The same of b, ms.
     pub b_ms: f64,
     /// Part of [`Attribution::ln`].
     pub ln: f64,
-    /// The same as a share: 1 where it is all of it, above 1 or below 0 where causes pull in opposite directions.
+    /// The same as a share: 1 if it is the whole difference, above 1 or below 0 if causes pull in opposite directions.
     pub share: f64,
     /// 95 % interval of `share`, by a bootstrap over blocks; `None` with too few of them.
     pub interval: Option<Band>,
@@ -56,21 +56,21 @@ pub struct AttributedPart {
 pub enum Cause {
     /// Replies that were held until the client's kernel sent a delayed acknowledgement.
     DelayedAck,
-    /// Segments that were sent again after a timeout.
+    /// Segments that were retransmitted after a timeout.
     RetransmissionTimeout,
-    /// Requests that waited until the server had started a process.
+    /// Requests that waited while the server started a process.
     ProcessStarts,
     /// Requests that waited for another timer.
     FixedHold,
-    /// Stretches in which no connection got a reply: pauses, or replies that are released together.
+    /// Periods in which no connection got a reply: pauses, or replies that are released together.
     Pauses,
-    /// Connections that had to be made again.
+    /// Connections that had to be re-established.
     Reconnects,
-    /// Requests that failed and took a connection's time.
+    /// Requests that failed and occupied a connection.
     Errors,
     /// The first part of the measurement was slower.
     WarmUp,
-    /// Bytes, where the link was the limit of both.
+    /// Bytes, if the link limited both.
     Bytes,
     /// The queue for the generator's own CPU.
     ClientLimit,
@@ -81,7 +81,7 @@ pub enum Cause {
 }
 
 impl Cause {
-    /// As a row of a table has it.
+    /// Its name in a row of a table.
     pub fn text(self) -> &'static str {
         match self {
             Self::DelayedAck => "stalls: delayed ACK",

@@ -1,8 +1,8 @@
-//! What adds up in every record of a load: each request that was started has exactly one outcome, and sums
-//! by status, by outcome, by thread and by interval agree. Owns the sums; must not know how they were
-//! counted. Start reading at [`LoadRecord::balance`].
+//! What must add up in every record of a load: each request that was started has exactly one outcome, and sums by
+//! status, by outcome, by thread and by interval agree. Owns the sums; must not know how they were counted. Start
+//! reading at [`LoadRecord::balance`].
 //!
-//! Cost: a walk over the intervals and the statuses, once for each load; no request pays for it.
+//! Cost: one walk over the intervals and the statuses for each load, and nothing for each request.
 
 use crate::load::LoadRecord;
 use crate::sample::Outcome;
@@ -16,14 +16,14 @@ use crate::sample::Outcome;
 pub struct Imbalance {
     /// Both figures, as in "A and B".
     pub what: &'static str,
-    /// The first of them.
+    /// The first figure.
     pub left: u64,
-    /// The second.
+    /// The second figure.
     pub right: u64,
 }
 
 impl Imbalance {
-    /// Holds one figure against another.
+    /// Compares two figures.
     ///
     /// # Errors
     /// They differ.
@@ -33,7 +33,7 @@ impl Imbalance {
 }
 
 impl LoadRecord {
-    /// Holds the sums of this record against each other.
+    /// Compares the sums of this record with each other.
     ///
     /// # Errors
     /// The first two that differ.
@@ -75,7 +75,11 @@ impl LoadRecord {
         // An older file has none.
         if self.completions.bin > units::Nanos::ZERO {
             let replies = self.completions.total();
-            Imbalance::check("requests ok and those by instant", self.requests.ok, replies)?;
+            Imbalance::check(
+                "requests ok and their completions by time",
+                self.requests.ok,
+                replies,
+            )?;
         }
         let ends = &self.connection_ends;
         let by_replies = ends.replies.values().sum::<u64>() + ends.others;
@@ -110,7 +114,7 @@ impl LoadRecord {
         Ok(())
     }
 
-    /// The raw log has every request, or every k-th of each thread.
+    /// The raw log holds every request, or every k-th of each thread.
     fn balance_raw(&self) -> Result<(), Imbalance> {
         let threads = u64::from(self.threads.max(1));
         if u64::from(self.plan.raw_max) < threads {
@@ -127,13 +131,9 @@ impl LoadRecord {
                 ok as u64,
             );
         }
-        // The first of each thread is kept, whatever the stride.
+        // The first sample of each thread is kept, whatever the stride.
         let (least, most) = (started / stride, started / stride + threads);
-        Imbalance::check(
-            "samples of a log and its share of requests",
-            kept,
-            kept.clamp(least, most),
-        )
+        Imbalance::check("samples of a log and the number expected", kept, kept.clamp(least, most))
     }
 }
 
@@ -144,7 +144,7 @@ mod tests {
     use super::*;
     use crate::{Interval, LoadPlan};
 
-    /// Ten requests: eight are good, one has a status that was not expected, one broke off behind its head.
+    /// Ten requests: eight are good, one has an unexpected status, and one reply broke off after its head.
     fn record() -> LoadRecord {
         let mut record = LoadRecord::empty(LoadPlan::get(([127, 0, 0, 1], 80).into(), "/"));
         record.raw_stride = 4;
@@ -164,7 +164,7 @@ mod tests {
         record
     }
 
-    /// A canary: one figure that is wrong is named.
+    /// The canary: a single wrong figure is reported by name.
     #[test]
     fn a_record_that_lost_or_doubled_a_result_is_no_record() {
         assert_eq!(record().balance(), Ok(()));
@@ -184,7 +184,7 @@ mod tests {
                 r.intervals[0].errors.protocol = 1;
             }),
             ("on its threads", |r| r.intervals[0].ok_by_thread[1] = 4),
-            ("share of requests", |r| r.plan.raw_max = 10),
+            ("the number expected", |r| r.plan.raw_max = 10),
             ("a wrong body", |r| (r.bodies_verified.verified, r.bodies_verified.differ) = (1, 1)),
             ("those that differ", |r| {
                 r.errors.wrong_body = 1;

@@ -1,23 +1,22 @@
-//! Owns the count of bodies that were verified under load: hashed, and compared with the body that the
-//! same request was answered with before it. Start reading at [`BodiesVerified`].
+//! Owns the count of bodies that were verified under load: hashed, and compared with the body of an earlier reply to
+//! the same request. Start reading at [`BodiesVerified`].
 
 use serde::{Deserialize, Serialize};
 use units::Nanos;
 
-/// Bodies of complete replies whose hash was compared. All zero where nothing was compared, and in
-/// older files.
+/// Bodies of complete replies whose hash was compared. All zero if nothing was compared, and in older files.
 #[derive(Debug, Default, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BodiesVerified {
     /// Compared.
     pub verified: u64,
-    /// Of them: those that differ. Each is a failed request too ([`crate::Outcome::WrongBody`]).
+    /// Of them: those that differ. Each also counts as a failed request ([`crate::Outcome::WrongBody`]).
     pub differ: u64,
     /// The first that differs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub first: Option<WrongBody>,
 }
 
-/// A body that is not the expected one.
+/// A body that differs from the expected one.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WrongBody {
     /// When its reply was complete, since the start of the load.
@@ -28,12 +27,12 @@ pub struct WrongBody {
     pub replies_before: u64,
     /// SHA-256 of the expected body, in hex.
     pub expected: String,
-    /// SHA-256 of what came, in hex.
+    /// SHA-256 of the received body, in hex.
     pub got: String,
 }
 
 impl BodiesVerified {
-    /// Adds what another part of the load counted, which began `later` than this one.
+    /// Adds the counts of another part of the load, which began `later` than this one.
     pub fn merge(&mut self, other: &Self, later: Nanos) {
         self.verified += other.verified;
         self.differ += other.differ;

@@ -1,6 +1,5 @@
-//! What a load measured of each of its requests, by name, where its plan has several. Owns the names and
-//! which of them have a row of their own; must not know how requests are chosen. Start reading at
-//! [`RequestRows`].
+//! What a load measured for each of its requests, by name, if its plan has several. Owns the names and which of them
+//! have a row of their own; must not know how requests are chosen. Start reading at [`RequestRows`].
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -10,24 +9,24 @@ use stats::Histogram;
 use crate::latency::LatencyMillis;
 use crate::load_plan::{LoadPlan, RequestPlan};
 
-/// Most names that have a row of their own; all further ones share the last row. Each row has a
-/// histogram on each thread of the generator.
+/// Most names with a row of their own; all others share the last row. Each row has a histogram on each thread of the
+/// generator.
 pub const REQUEST_ROWS_MAX: usize = 20;
 
-/// What was measured of the requests of one name. Over all rows, each count adds up to that of the load.
+/// The figures of requests with one name. Summed over all rows, each count equals that of the load.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RequestFigures {
-    /// Method and URL as planned, placeholders unfilled; "others" where it is of several names.
+    /// Method and URL as planned, with unfilled placeholders; "others" for several names.
     pub name: String,
-    /// Names that it is of: 1, or more for "others".
+    /// Number of names: 1, or more for "others".
     pub n_names: u64,
-    /// Requests that ended, well or not.
+    /// Requests that ended, successfully or not.
     pub done: u64,
-    /// Of them: well.
+    /// Of them: successful.
     pub ok: u64,
-    /// Of them: badly.
+    /// Of them: failed.
     pub failed: u64,
-    /// Still out when the load ended.
+    /// Still in flight when the load ended.
     pub unanswered: u64,
     /// Bytes of replies, heads and chunk framing included.
     pub bytes_read: u64,
@@ -41,7 +40,7 @@ pub struct RequestFigures {
 }
 
 impl RequestFigures {
-    /// Nothing measured yet, of so many names.
+    /// An empty row for that number of names.
     pub fn new(name: String, n_names: u64) -> Self {
         Self {
             name,
@@ -57,7 +56,7 @@ impl RequestFigures {
         }
     }
 
-    /// Adds what was measured elsewhere of the same requests.
+    /// Adds the figures of the same requests from elsewhere.
     pub fn merge(&mut self, other: &Self) {
         self.done += other.done;
         self.ok += other.ok;
@@ -68,7 +67,7 @@ impl RequestFigures {
         self.response.merge(&other.response);
     }
 
-    /// Has the figures of the distribution as it is now.
+    /// Updates the figures from the distribution.
     #[must_use]
     pub fn summed_up(mut self) -> Self {
         self.response_ms = LatencyMillis::from(&self.response);
@@ -77,19 +76,18 @@ impl RequestFigures {
     }
 }
 
-/// Which row each request of a plan counts in.
+/// The row in which each request of a plan counts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RequestRows {
-    /// Name, and how many names it is of; in the order of the plan, "others" last. Empty where the plan
-    /// has one request alone.
+    /// The names, and how many each row stands for, in the order of the plan, "others" last. Empty if the plan has only
+    /// one request.
     pub names: Vec<(String, u64)>,
     /// Row of each request of the plan, by index.
     pub row_of: Vec<u8>,
 }
 
 impl RequestRows {
-    /// Where there are too many names, those that are asked for most often have a row; of equals, the
-    /// first ones.
+    /// If there are too many names, the most frequent ones have rows; of equally frequent ones, the first.
     pub fn of(plan: &LoadPlan) -> Self {
         if plan.requests.len() < 2 {
             return Self { names: Vec::new(), row_of: Vec::new() };
@@ -123,7 +121,7 @@ impl RequestRows {
 }
 
 impl LoadPlan {
-    /// The name of a request of the plan: method and target, and the server where there are several.
+    /// The name of a request of the plan: method and target, and the server if there are several.
     pub fn name_of(&self, request: &RequestPlan) -> String {
         let RequestPlan { method, target, .. } = request;
         match self.origins.get(request.origin as usize) {
@@ -135,7 +133,7 @@ impl LoadPlan {
         }
     }
 
-    /// The names of the requests with these indexes; empty where the plan has one request alone.
+    /// The names of the requests with these indexes; empty if the plan has only one request.
     pub fn names_of(&self, indexes: impl Iterator<Item = u32>) -> BTreeMap<u32, String> {
         if self.requests.len() < 2 {
             return BTreeMap::new();

@@ -1,31 +1,31 @@
-//! What another load tool (ab, wrk, siege ...) claimed of a load that it made, and what it used to
-//! make it. Owns the data; must not know how a report is read or a tool is run.
-//! Start reading at [`ToolRun`]. What our own generator used is [`crate::ClientUse`].
+//! What another load tool (ab, wrk, siege ...) reported about a load that it made, and the resources it used. Owns the
+//! data; must not know how a report is read or a tool is run. Start reading at [`ToolRun`]. Our own generator's use is
+//! in [`crate::ClientUse`].
 
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 use units::{Bytes, Nanos, PerSecond};
 
-/// A load that another tool made, in its own words and in ours.
+/// A load that another tool made: its report and our own figures.
 #[derive(Debug, Default, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ToolRun {
     /// Its name ("wrk").
     pub tool: String,
-    /// Its own word for its version ("4.1.0"); empty where it says none.
+    /// Its version as it prints it ("4.1.0"); empty if it prints none.
     pub version: String,
-    /// Program and arguments, as one could type them.
+    /// Program and arguments, as one could type them in a shell.
     pub command: String,
-    /// What it printed of the load; nothing of it is checked or corrected here.
+    /// Its figures of the load; they are not checked or corrected here.
     pub claimed: ToolClaims,
-    /// What it counts differently from us, a sentence each.
+    /// How its counts differ from ours, one sentence each.
     pub counts_differently: Vec<String>,
-    /// Where what was asked could not be said in its terms: what was asked of it instead.
+    /// Requested settings that it does not support, and what was used instead.
     pub notes: Vec<String>,
     /// CPU time that its processes used, user and system, from its start to its end.
     pub cpu: Nanos,
-    /// From its start to its end: longer than the load, by its start and its printing.
+    /// Wall time from its start to its end: longer than the load, because it includes startup and printing.
     pub wall: Nanos,
     /// Peak of its resident memory.
     pub memory_max: Bytes,
@@ -36,15 +36,14 @@ pub struct ToolRun {
 }
 
 impl ToolRun {
-    /// CPU time over what this many CPUs had to give while it ran, 0 to 1: a tool near 1 measured
-    /// itself.
+    /// Share of the available CPU time of this many CPUs that it used, 0 to 1. A tool near 1 measured itself.
     pub fn busy(&self, cpus: u32) -> f64 {
         let had = self.wall.0 as f64 * f64::from(cpus.max(1));
         if had == 0.0 { 0.0 } else { self.cpu.0 as f64 / had }
     }
 }
 
-/// The figures of a tool's report; `None` is what it does not say, which is never the same as 0.
+/// The figures of a tool's report; `None` is what it does not report, which is never the same as 0.
 #[derive(Debug, Default, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ToolClaims {
@@ -52,13 +51,13 @@ pub struct ToolClaims {
     pub duration: Option<Nanos>,
     /// Requests that ended, as this tool counts them.
     pub requests_done: Option<u64>,
-    /// Requests that failed, as this tool counts them; whether `requests_done` has them too differs.
+    /// Requests that failed, as this tool counts them. Tools differ in whether `requests_done` includes them.
     pub requests_failed: Option<u64>,
     /// Replies with a status other than 2xx.
     pub requests_non_2xx: Option<u64>,
     /// Requests a second.
     pub rate: Option<PerSecond>,
-    /// Bytes received; whether with heads differs.
+    /// Bytes received; tools differ in whether they include heads.
     pub bytes: Option<Bytes>,
     /// Mean time of a request.
     pub latency_mean: Option<Nanos>,
@@ -70,12 +69,12 @@ pub struct ToolClaims {
     pub latency_max: Option<Nanos>,
     /// Percentiles, each (percent, time), ascending by percent.
     pub percentiles: Vec<(f64, Nanos)>,
-    /// Errors by the tool's own word for their kind; kinds that it printed only.
+    /// Errors by the tool's own name for their kind; only kinds that it printed.
     pub errors: BTreeMap<String, u64>,
 }
 
 impl ToolClaims {
-    /// The time of one percentile, where the tool printed that one.
+    /// The time of one percentile, if the tool printed it.
     pub fn percentile(&self, percent: f64) -> Option<Nanos> {
         let at = self.percentiles.iter().find(|(printed, _)| *printed == percent)?;
         Some(at.1)

@@ -1,4 +1,4 @@
-//! What may be said of two runs, made at different times, of the same contenders.
+//! The comparison of two runs of the same contenders, made at different times.
 
 use serde::{Deserialize, Serialize};
 use units::Share;
@@ -6,27 +6,27 @@ use units::Share;
 use crate::metric::Metric;
 use crate::verdict::{ShortOf, Verdict};
 
-/// A candidate run held against a base run.
+/// A candidate run compared with a base run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Comparison {
     /// [`Comparison::FORMAT`].
     pub format: String,
-    /// What is compared with.
+    /// The base run.
     pub base: RunName,
-    /// What is compared.
+    /// The candidate run.
     pub candidate: RunName,
-    /// A regression smaller than this is of no interest.
+    /// Smaller regressions do not matter.
     pub margin: Share,
-    /// What the ratios are of, and why, in a sentence.
+    /// What the ratios are ratios of, and why, in a sentence.
     pub method: String,
-    /// What a reader must know before the figures: machines that differ, a run that was broken off.
+    /// What a reader must know before the figures: machines that differ, an interrupted run.
     pub cautions: Vec<String>,
-    /// A contender, cell and metric that both runs have: one each.
+    /// One for each contender, cell and metric that both runs have.
     pub changes: Vec<RunChange>,
-    /// The references themselves, candidate over base: as nothing of theirs changed, this is the
-    /// machine. They are not judged.
+    /// The references themselves, candidate over base: nothing of theirs changed, so the ratio shows the machine. They
+    /// are not judged.
     pub drift: Vec<RunChange>,
-    /// What only one of both runs has, or was asked otherwise, in words.
+    /// What only one of the runs has, or what differs in the work, in words.
     pub unmatched: Vec<String>,
 }
 
@@ -43,40 +43,40 @@ pub struct RunName {
     pub joust: String,
 }
 
-/// How a contender does in the candidate run beside the base run.
+/// How a contender changed from the base run to the candidate run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RunChange {
     /// Name of the contender.
     pub contender: String,
-    /// Name of the cell in the candidate run; empty where it has one.
+    /// Name of the cell in the candidate run; empty if the run has only one.
     pub cell: String,
-    /// Of what.
+    /// The metric.
     pub metric: Metric,
-    /// What of the contender is not as it was: its version, its settings.
+    /// What changed in the contender: its version, its settings.
     pub differs: Vec<String>,
-    /// What the ratio is of.
+    /// What the ratio is a ratio of.
     pub basis: Basis,
     /// The estimate behind the verdict, candidate over base.
     pub estimate: Option<RunEstimate>,
-    /// What may be said, in the direction of `direction`.
+    /// The verdict, in the direction of `direction`.
     pub verdict: Verdict,
-    /// The run that lacks blocks, and how many; `None` where both have as many as their studies ask for.
+    /// The run that lacks blocks, and how many; `None` if both have as many as their studies ask for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub short_of: Option<ShortOf>,
-    /// Which way round the verdict is.
+    /// The direction of the verdict.
     pub direction: Direction,
     /// Whether it is a regression.
     pub judgement: ChangeJudgement,
 }
 
-/// What a ratio between runs is of.
+/// What a ratio between runs is a ratio of.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "of", rename_all = "snake_case")]
 pub enum Basis {
-    /// The contender's own figures: what the machine did differently is in it.
+    /// The contender's own figures: they include what the machine did differently.
     Figures,
-    /// The contender's over those of a reference in the same blocks: what the machine did
-    /// differently to both cancels out.
+    /// The contender's figures over those of a reference in the same blocks: what the machine did differently to both
+    /// cancels out.
     OverReference {
         /// Name of the contender that did not change.
         reference: String,
@@ -96,11 +96,11 @@ pub struct RunEstimate {
     pub blocks_base: u32,
     /// Blocks of the candidate run.
     pub blocks_candidate: u32,
-    /// Two-sided p of "no difference", after Holm over all of the metric that is not withheld.
+    /// Two-sided p of "no difference", after Holm over all changes of the metric that are not withheld.
     pub p_holm: f64,
 }
 
-/// Which way round a verdict between runs is. A bound can be stated one way only.
+/// The direction of a verdict between runs. A bound can be stated in one direction only.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Direction {
@@ -116,12 +116,12 @@ pub enum Direction {
 pub enum ChangeJudgement {
     /// Worse: the whole interval lies beyond the margin, on the bad side.
     Regression,
-    /// Better, as surely.
+    /// Better: the whole interval lies beyond the margin, on the good side.
     Improvement,
-    /// It worked in the base run and does not in the candidate: visits failed, or its answers are errors
-    /// or another body. Worse than any figure, so that there is none.
+    /// It worked in the base run and does not in the candidate: visits failed, or its answers are errors or another
+    /// body. This is worse than any figure, so there is none.
     Broken,
-    /// Neither is sure, or the change is smaller than the margin.
+    /// Neither is certain, or the change is smaller than the margin.
     Neither,
 }
 
@@ -134,14 +134,14 @@ impl Comparison {
         crate::json::write(self)
     }
 
-    /// What is a regression, or broken altogether.
+    /// The changes that are a regression, or broken.
     pub fn regressions(&self) -> impl Iterator<Item = &RunChange> {
         let is_worse =
             |judgement| matches!(judgement, ChangeJudgement::Regression | ChangeJudgement::Broken);
         self.changes.iter().filter(move |change| is_worse(change.judgement))
     }
 
-    /// Whether anything may be said at all.
+    /// Whether there is any verdict.
     pub fn says_something(&self) -> bool {
         self.changes.iter().any(|change| !matches!(change.verdict, Verdict::Withheld { .. }))
     }

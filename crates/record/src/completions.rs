@@ -3,13 +3,13 @@
 use serde::{Deserialize, Serialize};
 use units::Nanos;
 
-/// Good replies by the instant at which they were complete, in bins of equal length from the start of the load.
-/// A load that is longer than [`Completions::BINS_MAX`] bins has longer bins: the length doubles.
+/// Good replies by the instant at which they were complete, in bins of equal length from the start of the load. In a
+/// load longer than [`Completions::BINS_MAX`] bins the bin length doubles.
 #[derive(Debug, Default, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Completions {
-    /// Length of a bin; zero where nothing was recorded (older files).
+    /// Length of a bin; zero if nothing was recorded (older files).
     pub bin: Nanos,
-    /// Replies in each bin. Bins behind the last reply are left out.
+    /// Replies in each bin. Bins after the last reply are left out.
     pub counts: Vec<u32>,
 }
 
@@ -19,12 +19,12 @@ impl Completions {
     /// Maximum number of bins: 16 s at first.
     pub const BINS_MAX: usize = 16_384;
 
-    /// None so far, with room for all bins.
+    /// Empty, with room for all bins.
     pub fn new() -> Self {
         Self { bin: Self::BIN, counts: Vec::with_capacity(Self::BINS_MAX) }
     }
 
-    /// A reply was complete at `at`, since the start of the load. Allocates nothing if it was made by
+    /// Records a reply that was complete at `at`, since the start of the load. Does not allocate after
     /// [`Completions::new`].
     #[inline]
     pub fn record(&mut self, at: Nanos) {
@@ -39,13 +39,13 @@ impl Completions {
         self.counts[index] = self.counts[index].saturating_add(1);
     }
 
-    /// Adds those of another thread; the result has the longer bins of the two.
+    /// Adds the replies of another thread; the result has the longer bins of the two.
     pub fn merge(&mut self, other: &Self) {
         self.merge_at(Nanos::ZERO, other);
     }
 
-    /// Adds those of another load that started at `start` on this axis of time, which is rounded to whole
-    /// bins; the result has the longer bins of the two.
+    /// Adds the replies of another load that started at `start` on this time axis, rounded to whole bins; the result
+    /// has the longer bins of the two.
     pub fn merge_at(&mut self, start: Nanos, other: &Self) {
         if other.bin == Nanos::ZERO {
             return;
@@ -78,7 +78,7 @@ impl Completions {
         self.counts.iter().map(|count| u64::from(*count)).sum()
     }
 
-    /// The bins that lie whole between two instants since the start of the load.
+    /// The bins that lie entirely between two instants since the start of the load.
     pub fn between(&self, from: Nanos, until: Nanos) -> &[u32] {
         if self.bin == Nanos::ZERO {
             return &[];

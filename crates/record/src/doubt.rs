@@ -1,42 +1,41 @@
-//! Whether the generator itself was the limit of a load, and whether a rate that was asked for was
-//! reached. Owns the thresholds; must not know the words for them. Start reading at
-//! [`LoadRecord::generator_limits`].
+//! Whether the generator itself limited a load, and whether a requested rate was reached. Owns the thresholds; must not
+//! know the words for them. Start reading at [`LoadRecord::generator_limits`].
 
 use crate::load::LoadRecord;
 
-/// From this share of its time on the CPU a thread of the generator counts as always busy: what is
-/// left is less than the jitter of a scheduler tick.
+/// A thread of the generator that spends at least this share of its time on the CPU counts as always busy: the rest is
+/// less than the jitter of a scheduler tick.
 pub const GENERATOR_BUSY: f64 = 0.85;
 
-/// Length of a load below which being busy is no news: to make the first connections is work, and
-/// the CPU time of a thread is counted in steps of up to a scheduler tick.
+/// In a shorter load a busy generator means nothing: making the first connections takes CPU time, which is counted in
+/// steps of up to a scheduler tick.
 const BUSY_SECONDS_MIN: f64 = 0.010;
 
-/// Own delay over response time, at the same quantile, from which on the figure is about the
-/// generator. A quarter: with less, the response time has its first digit right.
+/// At this ratio of own delay to response time, at the same quantile, the figure is about the generator. A quarter:
+/// with less, the first digit of the response time is right.
 const LATE_SHARE_MIN: f64 = 0.25;
-/// Own delay below which it is no news: an idle CPU of a virtual machine takes as long to wake up.
+/// Own delay below this means nothing: an idle CPU of a virtual machine takes as long to wake up.
 const LATE_MS_MIN: f64 = 0.2;
 
-/// Share of what was due that must have been begun.
+/// Share of the due requests that must have been started.
 const BEGUN_MIN: f64 = 0.99;
-/// Requests that may be missing whatever their share: where a short load ends decides about so few.
+/// Missing requests below this number are ignored whatever their share: so many depend on where a short load ends.
 const MISSING_FEW: u64 = 10;
 
-/// What of the generator, or of its machine, bounded a load.
+/// How the generator, or its machine, limited a load.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum GeneratorLimit {
-    /// Requests failed since this process may open no more files.
+    /// Requests failed because this process may open no more files.
     Files {
         /// How many.
         n_requests: u64,
     },
-    /// Requests failed since no local port was free.
+    /// Requests failed because no local port was free.
     Ports {
         /// How many.
         n_requests: u64,
     },
-    /// Its busiest thread had no time left.
+    /// Its busiest thread had no CPU time left.
     Busy {
         /// CPU time over wall time, 0 to 1.
         share: f64,
@@ -45,28 +44,28 @@ pub enum GeneratorLimit {
     Late {
         /// At this quantile, 0 to 1.
         quantile: f64,
-        /// So late.
+        /// The delay there.
         late_ms: f64,
-        /// Of such a response time.
+        /// The response time there.
         response_ms: f64,
     },
 }
 
-/// Requests of an open loop that were due and never begun, or, where `-n` ended it, begun only after
-/// the time in which so many are due.
+/// Requests of an open loop that were due and never started. If `-n` ended the load, those started later than the law
+/// plans for that number are included.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RateMissed {
     /// Due in the window.
     pub due: u64,
-    /// Of them begun in time.
+    /// Of them started in time.
     pub begun: u64,
-    /// Of them dropped since the queue was full.
+    /// Of them dropped because the queue was full.
     pub dropped: u64,
 }
 
 impl LoadRecord {
-    /// What of the generator bounded the load, the plainest first; empty where it kept up. In a
-    /// closed loop the rate is then a lower bound; latencies hold the generator's own queue.
+    /// How the generator limited the load, the clearest reason first; empty if it kept up. In a closed loop the rate is
+    /// then a lower bound, and latencies include the generator's own queue.
     pub fn generator_limits(&self) -> Vec<GeneratorLimit> {
         let (files, ports) = (self.errors.fd_exhausted, self.errors.port_exhausted);
         let share = self.client.busiest();
@@ -99,9 +98,9 @@ impl LoadRecord {
         })
     }
 
-    /// What an open loop did not begin, where that is more than chance at its end: less than 99 % was
-    /// begun, and more than the last few or half of all are missing, or anything was dropped. A queue is
-    /// long; no chance fills it.
+    /// The requests that an open loop did not start, if that is more than chance at its end: anything was dropped, or
+    /// less than 99 % was started and more than the last few, or half of all, are missing. A queue is long, so chance
+    /// does not fill it.
     pub fn rate_missed(&self) -> Option<RateMissed> {
         let open = self.open_loop?;
         let begun = open.begun_on_time(self.requests.started);

@@ -1,10 +1,10 @@
-//! Facts about the machine and its counters, as text: whoever reads them parses them.
+//! Facts about the machine and its counters, as text that readers parse.
 
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-/// What the machine is. A fact that could not be had is absent, never zero.
+/// The facts of the machine. A fact that could not be read is absent, never zero.
 #[derive(Debug, Default, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Facts {
     /// Name of the fact ("kernel", "cpu_model", "cpus", "memory", "clocksource", "governor",

@@ -1,4 +1,4 @@
-//! What a check of the doctor saw.
+//! What a check of the doctor found.
 
 use serde::{Deserialize, Serialize};
 use units::Share;
@@ -8,15 +8,15 @@ use units::Share;
 pub struct Finding {
     /// Name of the check ("errors_as_speed").
     pub check: String,
-    /// What it does to a verdict.
+    /// Its effect on a verdict.
     pub severity: Severity,
-    /// How sure it is.
+    /// How certain it is.
     pub certainty: Certainty,
     /// Which question about a benchmark it answers; `None` in older files.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub question: Option<Question>,
-    /// How much of what was measured it touches, 0 to 1: of the requests, the time or the rate, as `evidence`
-    /// says. `None` where that is no number.
+    /// Share of the measurement that it touches, 0 to 1: of the requests, the time or the rate, as `evidence` says.
+    /// `None` if there is no such number.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub share: Option<Share>,
     /// Index of the cell in which it was seen; `None`: it touches all of them.
@@ -24,12 +24,12 @@ pub struct Finding {
     pub cell: Option<usize>,
     /// Index of each contender it touches; empty: all of them.
     pub contenders: Vec<usize>,
-    /// Whether those it touches are alike in what was seen, and unlike all others: then a pair of two of them
-    /// is not touched.
+    /// Whether the contenders it touches are alike in what was seen, and unlike all others: a pair of two of them is
+    /// then not touched.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub alike: bool,
-    /// Whether it is about those it touches beside each other: then a pair of one of them and another contender
-    /// is not touched.
+    /// Whether it is about the contenders it touches relative to each other: a pair of one of them and another
+    /// contender is then not touched.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub among: bool,
     /// What was seen, in one sentence with its figures.
@@ -40,11 +40,11 @@ pub struct Finding {
     pub remedy: String,
 }
 
-/// What a confirmed finding does to the verdicts of pairs it touches.
+/// The effect of a confirmed finding on the verdicts of pairs it touches.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Severity {
-    /// Nothing; the reader should know.
+    /// None; the reader should know.
     #[default]
     Note,
     /// The throughput of the contenders it touches is a bound, not an estimate.
@@ -53,7 +53,7 @@ pub enum Severity {
     Void,
 }
 
-/// How sure a finding is.
+/// How certain a finding is.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Certainty {
@@ -94,7 +94,7 @@ impl Question {
         Self::DidItEvenHappen,
     ];
 
-    /// As it is asked.
+    /// The question as text.
     pub fn text(self) -> &'static str {
         match self {
             Self::WhyNotDouble => "Why not double?",
@@ -108,18 +108,18 @@ impl Question {
 }
 
 impl Finding {
-    /// What the server of a load that was no part of a run is called in the sentences of its findings.
+    /// The name of the server in findings of a load that was not part of a run.
     pub const SERVER: &str = "the server";
 
-    /// What was seen, without the name before it where that is [`Finding::SERVER`].
+    /// The evidence, without the name before it if that is [`Finding::SERVER`].
     pub fn seen(&self) -> &str {
         let rest =
             self.evidence.strip_prefix(Self::SERVER).and_then(|rest| rest.strip_prefix(": "));
         rest.unwrap_or(&self.evidence)
     }
 
-    /// The same finding in one cell; `anew` is the index there of a contender. `None`: it is not seen
-    /// there.
+    /// The same finding in one cell, or `None` if it does not apply there. `anew` gives a contender's index in the
+    /// cell.
     pub(crate) fn at(&self, cell: usize, anew: &dyn Fn(usize) -> Option<usize>) -> Option<Self> {
         let contenders: Vec<usize> = self.contenders.iter().filter_map(|&one| anew(one)).collect();
         let is_here = self.cell.is_none_or(|seen| seen == cell)
@@ -132,7 +132,7 @@ impl Finding {
         self.contenders.is_empty() || self.contenders.contains(&contender)
     }
 
-    /// Whether it touches what is said of the two beside each other.
+    /// Whether it touches the comparison of the two.
     pub fn touches_pair(&self, a: usize, b: usize) -> bool {
         match (self.touches(a), self.touches(b)) {
             (true, true) => !self.alike,
@@ -145,8 +145,8 @@ impl Finding {
         self.acts(severity) && self.touches(contender) && self.cell.is_none_or(|seen| seen == cell)
     }
 
-    /// Findings in groups of one check that weigh the same and mean the same; what misleads most comes first:
-    /// what acts on verdicts, and of equals the largest share. A reader counts groups.
+    /// Findings in groups with the same check, weight and meaning. Groups that act on verdicts come first, and then
+    /// those with the largest share. A reader counts groups.
     pub fn grouped(findings: &[Self]) -> Vec<Vec<&Self>> {
         let mut order: Vec<&Self> = findings.iter().collect();
         order.sort_by(|a, b| b.strength().cmp(&a.strength()).then(b.size().total_cmp(&a.size())));
@@ -160,13 +160,13 @@ impl Finding {
         groups
     }
 
-    /// What acts on verdicts comes before what may act, and a void before a bound.
+    /// Findings that act on verdicts come before those that may act, and a void before a bound.
     fn strength(&self) -> (bool, Severity, Certainty) {
         let acts = self.certainty == Certainty::Confirmed && self.severity != Severity::Note;
         (acts, self.severity, self.certainty)
     }
 
-    /// Its share, to compare it with others; less than any where it has none.
+    /// Its share, to compare it with others; without a share it is smaller than any.
     fn size(&self) -> f64 {
         self.share.map_or(-1.0, |share| share.0)
     }
@@ -177,7 +177,7 @@ impl Finding {
         weight(self) == weight(other) && words(self) == words(other)
     }
 
-    /// Whether it is sure enough to act on verdicts with `severity`.
+    /// Whether it is certain enough to act on verdicts with `severity`.
     pub fn acts(&self, severity: Severity) -> bool {
         self.certainty == Certainty::Confirmed && self.severity == severity
     }

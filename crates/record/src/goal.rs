@@ -1,5 +1,5 @@
-//! Owns goals: bounds that a load has to keep, as a person writes them ("p99<5ms"). Whether a load kept
-//! one is in `judgement.rs`. Start reading at [`Goal`].
+//! Owns goals: bounds that a load has to meet, as a person writes them ("p99<5ms"). `judgement.rs` decides whether a
+//! load met one. Start reading at [`Goal`].
 
 use std::fmt;
 use std::str::FromStr;
@@ -7,41 +7,41 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 use units::{Nanos, PerSecond, Share};
 
-/// A bound that a load is to keep. Its text form is the one in files and on command lines.
+/// A bound that a load has to meet. Its text form is the one in files and on command lines.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub enum Goal {
     /// `p99<5ms`, `service.mean<=2ms`: a figure of a latency is below a limit.
     Latency {
-        /// Of which span of a request.
+        /// The span of a request.
         phase: RequestSpan,
-        /// Which figure of its distribution.
+        /// The figure of its distribution.
         figure: LatencyFigure,
-        /// Whether the limit itself will do.
+        /// Whether the limit itself is allowed.
         edge: LimitEdge,
         /// The limit.
         limit: Nanos,
     },
-    /// `errors<0.1%`: the share of what was due that came to nothing good.
+    /// `errors<0.1%`: the share of the due requests that failed or were never answered.
     Errors {
-        /// Whether the limit itself will do.
+        /// Whether the limit itself is allowed.
         edge: LimitEdge,
         /// The limit.
         limit: Share,
     },
     /// `rate>1k/s`, or `throughput`: goodput is above a limit.
     Rate {
-        /// Whether the limit itself will do.
+        /// Whether the limit itself is allowed.
         edge: LimitEdge,
         /// The limit.
         limit: PerSecond,
     },
 }
 
-/// Which span of a request.
+/// A span of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RequestSpan {
-    /// Due to done. What a user waits for, and so the one that is meant where none is named.
+    /// Due to done. It is what a user waits for, and the default if no span is named.
     Response,
     /// Sent to done.
     Service,
@@ -53,7 +53,7 @@ pub enum RequestSpan {
     Connect,
 }
 
-/// Which figure of a distribution.
+/// A figure of a distribution.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum LatencyFigure {
     /// Arithmetic mean.
@@ -64,7 +64,7 @@ pub enum LatencyFigure {
     Percentile(f64),
 }
 
-/// Whether a limit belongs to what is allowed.
+/// Whether the limit itself is allowed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LimitEdge {
     /// `<` or `>`.
@@ -76,8 +76,8 @@ pub enum LimitEdge {
 /// Why a goal was refused; the text shows forms that work.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "`{typed}` is no goal: {why}; write it as in p99<5ms, service.p99.9<=20ms, mean<2ms, max<1s, \
-     errors<0.1% or rate>1k/s"
+    "`{typed}` is not a valid goal: {why}; examples: p99<5ms, service.p99.9<=20ms, mean<2ms, max<1s, \
+     errors<0.1%, rate>1k/s"
 )]
 pub struct GoalError {
     typed: String,
@@ -87,13 +87,13 @@ pub struct GoalError {
 /// Reads goals separated by commas: `p99<10ms,errors<0.1%`.
 ///
 /// # Errors
-/// [`GoalError`] of the first that is none; an empty list has none.
+/// [`GoalError`] of the first invalid goal; an empty list contains one.
 pub fn parse_goals(text: &str) -> Result<Vec<Goal>, GoalError> {
     text.split(',').map(str::parse).collect()
 }
 
 impl LimitEdge {
-    /// Whether `value` lies below `limit`, or at it where that is allowed.
+    /// Whether `value` is below `limit`, or equal to it if that is allowed.
     pub(crate) fn is_below(self, value: f64, limit: f64) -> bool {
         match self {
             Self::Excluded => value < limit,
@@ -144,7 +144,7 @@ impl FromStr for Goal {
 }
 
 fn read(text: &str) -> Result<Goal, String> {
-    let at = text.find(['<', '>']).ok_or("it has no < and no >")?;
+    let at = text.find(['<', '>']).ok_or("it needs < or >")?;
     let (name, (sign, rest)) = (text[..at].trim(), text[at..].split_at(1));
     let (edge, limit) = match rest.strip_prefix('=') {
         Some(limit) => (LimitEdge::Included, limit),
@@ -154,7 +154,9 @@ fn read(text: &str) -> Result<Goal, String> {
         "errors" => {
             let limit: Share = parsed(limit)?;
             if edge == LimitEdge::Excluded && limit.0 == 0.0 {
-                return Err("no share is below 0; none at all is errors<=0%".to_owned());
+                return Err(
+                    "a share cannot be below 0; to allow no errors, write errors<=0%".to_owned()
+                );
             }
             Goal::Errors { edge, limit }
         }
@@ -168,7 +170,10 @@ fn read(text: &str) -> Result<Goal, String> {
     if sign == wanted {
         Ok(goal)
     } else {
-        Err(format!("{name} is to be {}", if wanted == "<" { "below (<)" } else { "above (>)" }))
+        Err(format!(
+            "{name} needs {} limit ({wanted})",
+            if wanted == "<" { "an upper" } else { "a lower" }
+        ))
     }
 }
 
@@ -176,7 +181,7 @@ fn parsed<T: FromStr<Err = units::ParseError>>(text: &str) -> Result<T, String> 
     text.trim().parse().map_err(|error: units::ParseError| error.to_string())
 }
 
-/// `p99.9` has a point of its own: only what begins with a letter's word and a point names a phase.
+/// `p99.9` contains a point too: only a word of letters before a point names a phase.
 fn latency_of(name: &str) -> Result<(RequestSpan, LatencyFigure), String> {
     let is_word = |text: &str| text.chars().all(|c| c.is_ascii_alphabetic() || c == '_');
     let Some((word, rest)) = name.split_once('.').filter(|(word, _)| is_word(word)) else {
@@ -185,7 +190,7 @@ fn latency_of(name: &str) -> Result<(RequestSpan, LatencyFigure), String> {
     let known = SPANS.iter().find(|(phase, _)| *phase == word);
     let (_, phase) = known.ok_or_else(|| {
         let names: Vec<&str> = SPANS.iter().map(|(name, _)| *name).collect();
-        format!("`{word}` is none of {}", names.join(", "))
+        format!("unknown span `{word}`; the spans are {}", names.join(", "))
     })?;
     Ok((*phase, figure(rest)?))
 }
@@ -200,7 +205,7 @@ fn figure(name: &str) -> Result<LatencyFigure, String> {
             let percentile = name.strip_prefix('p').filter(digits).and_then(|p| p.parse().ok());
             percentile.filter(|p| *p > 0.0 && *p < 100.0).map(LatencyFigure::Percentile).ok_or_else(|| {
                 format!(
-                    "`{name}` is no figure: mean, median, max, or a percentile from p1 to p99.999"
+                    "unknown figure `{name}`: use mean, median, max, or a percentile from p1 to p99.999"
                 )
             })
         }
@@ -226,8 +231,8 @@ impl fmt::Display for Goal {
     }
 }
 
-/// In the largest unit that is not larger than the span: all its digits, since a limit is what was
-/// typed and not a figure to be rounded.
+/// In the largest unit that is not larger than the span, with all its digits: a limit is what was typed, and must not
+/// be rounded.
 fn exact_span(span: Nanos) -> String {
     let units = [("s", 1e9), ("ms", 1e6), ("us", 1e3), ("ns", 1.0)];
     let (unit, scale) =
@@ -236,7 +241,7 @@ fn exact_span(span: Nanos) -> String {
 }
 
 fn exact_share(share: Share) -> String {
-    // Twelve digits: 100 x 0.003 is 0.3 and not 0.30000000000000004.
+    // Twelve digits, so that 100 x 0.003 is 0.3 and not 0.30000000000000004.
     let percent = format!("{}%", (share.0 * 1e14).round() / 1e12);
     if percent.parse() == Ok(share) { percent } else { share.0.to_string() }
 }
@@ -301,11 +306,11 @@ mod tests {
     #[test]
     fn what_is_no_goal_is_refused_with_the_reason_and_a_form_that_works() {
         let cases = [
-            ("", "no < and no >"),
-            ("p99=5ms", "no < and no >"),
-            ("p99>5ms", "below (<)"),
-            ("rate<1k/s", "above (>)"),
-            ("errors>1%", "below (<)"),
+            ("", "needs < or >"),
+            ("p99=5ms", "needs < or >"),
+            ("p99>5ms", "an upper limit (<)"),
+            ("rate<1k/s", "a lower limit (>)"),
+            ("errors>1%", "an upper limit (<)"),
             ("p99<5", "write it with a unit"),
             ("p100<5ms", "percentile"),
             ("p0<5ms", "percentile"),

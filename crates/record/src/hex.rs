@@ -1,8 +1,8 @@
-//! Owns how digests stand in a record: in hexadecimal digits. Must not know of what they are.
+//! Owns the hexadecimal form of digests in a record. Must not know what was digested.
 
 use std::fmt::Write as _;
 
-/// Bytes in hexadecimal digits, two for each, in small letters.
+/// Bytes as lower-case hexadecimal digits, two for each byte.
 pub fn hex(bytes: &[u8]) -> String {
     bytes.iter().fold(String::with_capacity(2 * bytes.len()), |mut digits, byte| {
         write!(digits, "{byte:02x}").expect("writing to memory does not fail");

@@ -1,10 +1,10 @@
-//! What a store of past runs tells: which runs there are, and series of one figure over them.
+//! The content of a store of past runs: its runs, and series of one figure over them.
 
 use serde::{Deserialize, Serialize};
 
 use crate::metric::Metric;
 
-/// What was found in a history.
+/// The result of a query to a history.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct HistoryRecord {
     /// [`HistoryRecord::FORMAT`].
@@ -13,7 +13,7 @@ pub struct HistoryRecord {
     pub database: String,
     /// Runs, the oldest first.
     pub runs: Vec<HistoryRun>,
-    /// Series that were asked for; none where no contender was named.
+    /// The requested series; empty if no contender was named.
     pub series: Vec<HistorySeries>,
 }
 
@@ -30,7 +30,7 @@ impl HistoryRecord {
 /// One run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct HistoryRun {
-    /// Its number in this history, by which `joust compare` takes it.
+    /// Its number in this history, which `joust compare` accepts.
     pub id: i64,
     /// Name of the study.
     pub study: String,
@@ -50,11 +50,11 @@ pub struct HistoryRun {
     pub contenders: Vec<String>,
     /// Number of its cells.
     pub cells: u32,
-    /// Blocks that it has.
+    /// Its number of blocks.
     pub blocks: u32,
 }
 
-/// What tells machines apart.
+/// What identifies a machine.
 #[derive(Debug, Default, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct HistoryMachine {
     /// Model of its CPUs; empty: not known.
@@ -72,17 +72,17 @@ pub struct HistorySeries {
     pub study: String,
     /// Name of the contender.
     pub contender: String,
-    /// Name of the cell; empty where the study has one.
+    /// Name of the cell; empty if the study has only one.
     pub cell: String,
-    /// Of what.
+    /// The metric.
     pub metric: Metric,
-    /// Where.
+    /// The machine.
     pub machine: HistoryMachine,
-    /// A point a run.
+    /// One point per run.
     pub points: Vec<HistoryPoint>,
-    /// Where the level changed; never any in fewer usable points than `points_needed`.
+    /// Where the level changed; always empty with fewer usable points than `points_needed`.
     pub changes: Vec<HistoryChange>,
-    /// Fewest usable points in which changes are looked for.
+    /// Fewest usable points in which changes are searched.
     pub points_needed: usize,
 }
 
@@ -101,13 +101,13 @@ pub struct HistoryPoint {
     pub high: Option<f64>,
     /// Blocks.
     pub n: u32,
-    /// The server's own word for its version.
+    /// The server's version as it prints it.
     pub version: String,
-    /// SHA-256 in hex over settings and configuration; ports and temporary folders do not count.
+    /// SHA-256 in hex over settings and configuration, without ports and temporary folders.
     pub configuration: String,
     /// Version of joust.
     pub joust: String,
-    /// Why the figure is not used, where it is not.
+    /// Why the figure is not used, if so.
     pub withheld: Option<String>,
 }
 
@@ -120,7 +120,7 @@ pub struct HistoryChange {
     pub started: String,
     /// Geometric mean of the level before.
     pub before: f64,
-    /// And after.
+    /// Geometric mean of the level after.
     pub after: f64,
     /// After over before.
     pub ratio: f64,

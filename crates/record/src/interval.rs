@@ -1,4 +1,4 @@
-//! A stretch of a load: what happened in it, in a form that merges exactly.
+//! An interval of a load: what happened in it, in a form that merges exactly.
 
 use std::collections::BTreeMap;
 
@@ -8,12 +8,12 @@ use units::Nanos;
 
 use crate::sample::ErrorCounts;
 
-/// Counts and histograms of one stretch of time. A request belongs to the stretch in which it ended.
+/// Counts and histograms of one interval. A request belongs to the interval in which it ended.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Interval {
     /// Start, since the start of the load.
     pub start: Nanos,
-    /// Length; all intervals of a load but the last have the same.
+    /// Length; the same for all intervals of a load except the last.
     pub length: Nanos,
     /// Requests begun in it.
     pub started: u64,
@@ -28,7 +28,7 @@ pub struct Interval {
     pub bytes_read: u64,
     /// CPU time that the generator's threads used in it.
     pub client_cpu: Nanos,
-    /// Requests that ended with outcome `ok` in it on each thread; empty where there is one thread alone.
+    /// Requests that ended with outcome `ok` in it, by thread; empty if there is only one thread.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub ok_by_thread: Vec<u64>,
     /// Service times of the `ok` requests.
@@ -40,7 +40,7 @@ pub struct Interval {
 }
 
 impl Interval {
-    /// An empty stretch.
+    /// An empty interval.
     pub fn new(start: Nanos, length: Nanos) -> Self {
         Self {
             start,
@@ -57,8 +57,8 @@ impl Interval {
         }
     }
 
-    /// Adds what happened in `other`; start and length stay. Over threads the stretches are the
-    /// same; to join neighbours, set the length by hand.
+    /// Adds what happened in `other`; start and length stay. Intervals of different threads are the same span; a caller
+    /// that joins neighbours sets the length itself.
     pub fn merge(&mut self, other: &Self) {
         self.started += other.started;
         self.ok += other.ok;
@@ -77,7 +77,7 @@ impl Interval {
         self.response.merge(&other.response);
     }
 
-    /// Says that all of it was done by one of several threads.
+    /// Assigns all of it to one of several threads.
     pub fn assign(&mut self, thread: usize, n_threads: usize) {
         self.ok_by_thread = vec![0; n_threads];
         self.ok_by_thread[thread] = self.ok;

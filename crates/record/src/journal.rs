@@ -1,5 +1,5 @@
-//! A run while it goes on: a line of what was planned, then a line for each visit. What a killed run
-//! leaves of itself, from which it can go on.
+//! A run in progress: a line with the plan, then a line for each visit. It is what a killed run leaves, and the run can
+//! resume from it.
 
 use std::collections::BTreeSet;
 
@@ -11,20 +11,20 @@ use crate::plan::{CpuLayout, Plan};
 use crate::run::{RunRecord, Skipped};
 use crate::visit::Visit;
 
-/// The first line of a journal, and what a run is gone on with.
+/// The first line of a journal, and the state from which a run resumes.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Journal {
     /// [`Journal::FORMAT`].
     pub format: String,
     /// Start of the run, RFC 3339.
     pub started: String,
-    /// What is planned, of those that are installed.
+    /// The plan, for the contenders that are installed.
     pub plan: Plan,
     /// The machine.
     pub facts: Facts,
-    /// Asked for, but not installed.
+    /// Requested, but not installed.
     pub skipped: Vec<Skipped>,
-    /// With what the visits are made; of a file that does not say, nothing is known.
+    /// The setup of the visits; unknown for a file that does not record it.
     #[serde(default)]
     pub setup: Setup,
     /// Visits so far, in the order they were made; each has a line of its own in the file.
@@ -32,15 +32,15 @@ pub struct Journal {
     pub visits: Vec<Visit>,
 }
 
-/// With what visits are made, beside the machine: those made with another setup cannot be judged with
-/// them. What is empty is not known.
+/// The setup of visits, besides the machine: visits made with another setup cannot be judged together with them. Empty
+/// means unknown.
 #[derive(Debug, Default, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Setup {
-    /// Version of joust, whose generator it is.
+    /// Version of joust, which is also that of its generator.
     pub joust: String,
     /// Version of each contender's server, in the plan's order.
     pub versions: Vec<String>,
-    /// Which CPUs are whose.
+    /// The CPUs of the server and of the generator.
     pub layout: CpuLayout,
 }
 
@@ -58,8 +58,7 @@ impl Journal {
         crate::json::write(visit)
     }
 
-    /// Reads a journal. A last line without its newline is one that was being written when the run was
-    /// killed, and is left out.
+    /// Reads a journal. A last line without a newline was being written when the run was killed, and is left out.
     ///
     /// # Errors
     /// [`ReadError`]: as for [`RunRecord::from_json`].
@@ -89,7 +88,7 @@ impl Journal {
         }
     }
 
-    /// What a finished or interrupted run would have left.
+    /// The journal that a finished or interrupted run would have left.
     pub fn of(run: &RunRecord) -> Self {
         Self {
             format: Self::FORMAT.to_owned(),
@@ -156,7 +155,7 @@ mod tests {
         let mut lines: Vec<&str> = whole.lines().collect();
         lines[2] = "{\"cell\":0,";
         let damaged = Journal::read(&(lines.join("\n") + "\n")).unwrap_err().to_string();
-        assert!(damaged.starts_with("line 3 of it is damaged"), "{damaged}");
+        assert!(damaged.starts_with("line 3 is damaged"), "{damaged}");
         lines[2] = lines[1];
         let twice = Journal::read(&(lines.join("\n") + "\n"));
         assert!(matches!(twice, Err(ReadError::Twice)));

@@ -1,4 +1,4 @@
-//! How a record lies in a file: one JSON object that names its format and version first.
+//! The file form of a record: one JSON object that names its format and version first.
 
 use serde::Serialize;
 use serde::de::{Deserialize, DeserializeOwned};
@@ -7,9 +7,7 @@ use serde::de::{Deserialize, DeserializeOwned};
 #[derive(Debug, thiserror::Error)]
 pub enum ReadError {
     /// A line of a file that is written line by line.
-    #[error(
-        "line {line} of it is damaged ({cause}): remove that line and those behind it to use the others"
-    )]
+    #[error("line {line} is damaged ({cause}): remove it and all lines after it to use the rest")]
     Line {
         /// Counted from 1.
         line: usize,
@@ -17,24 +15,23 @@ pub enum ReadError {
         cause: serde_json::Error,
     },
     /// Not JSON, or not of this shape.
-    #[error("not a file of joust's: {0}")]
+    #[error("not a joust file: {0}")]
     Shape(#[from] serde_json::Error),
-    /// Of a format or version that this joust does not know.
+    /// A format or version that this joust does not know.
     #[error("its format is `{found}`, not `{wanted}`: use the joust that wrote it, or a newer one")]
     Version {
-        /// What the file says of itself.
+        /// The format that the file names.
         found: String,
-        /// What was asked for.
+        /// The format that was expected.
         wanted: &'static str,
     },
-    /// A visit, named by all that tells it from others, is there more than once.
-    #[error("it has a visit twice: was the file edited?")]
+    /// A visit is there more than once, by the fields that identify it.
+    #[error("it contains a visit twice: was the file edited?")]
     Twice,
-    /// A part speaks of a contender or a cell that the plan does not have, or the plan of one without
-    /// facts.
+    /// A part refers to a contender or a cell that the plan does not have, or the plan has a contender without facts.
     #[error("{part} does not fit the plan's contenders and cells: was the file edited?")]
     Misfit {
-        /// Which part: "a visit".
+        /// The part: "a visit".
         part: &'static str,
     },
 }
@@ -46,10 +43,10 @@ pub(crate) fn write(record: &impl Serialize) -> String {
     text
 }
 
-/// The format of the record of a load. It stands here because upgrades of run files write it too.
+/// The format of a load's record. It is defined here because upgrades of run files write it too.
 pub(crate) const LOAD_FORMAT: &str = "joust-load/2";
 
-/// Changes a record of an older format, in place, to the one that is wanted.
+/// Upgrades a record of an older format in place.
 pub(crate) type Upgrade = fn(&mut serde_json::Value);
 
 /// Reads a record of the format `wanted`, or of an older one for which there is an upgrade.
@@ -62,7 +59,7 @@ pub(crate) fn read<T: DeserializeOwned>(
     struct Head {
         format: String,
     }
-    // Two passes: a file of another version must be refused by its version, whatever its shape.
+    // Two passes: a file of another version must be rejected by its version, whatever its shape.
     let head = Head::deserialize(&mut serde_json::Deserializer::from_str(text))?;
     if let Some((_, upgrade)) = older.iter().find(|(format, _)| head.format == *format) {
         let mut record: serde_json::Value = serde_json::from_str(text)?;

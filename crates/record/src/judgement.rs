@@ -1,4 +1,4 @@
-//! Owns whether a load kept a goal. Start reading at [`Goal::judge`].
+//! Owns whether a load met a goal. Start reading at [`Goal::judge`].
 
 use serde::{Deserialize, Serialize};
 use stats::{Histogram, samples_needed};
@@ -7,17 +7,16 @@ use units::{Nanos, PerSecond, Share};
 use crate::goal::{Goal, LatencyFigure, RequestSpan};
 use crate::load::LoadRecord;
 
-/// A goal, and what a load came to.
+/// A goal, and what a load achieved.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Judgement {
     /// The goal.
     pub goal: Goal,
-    /// Whether it was met; `None` where the sample is too small to say, or empty.
+    /// Whether it was met; `None` if the sample is empty or too small to say.
     pub met: Option<bool>,
-    /// What was measured: milliseconds, a share from 0 to 1, or requests/s; `None` where there is no
-    /// such figure.
+    /// What was measured: milliseconds, a share from 0 to 1, or requests/s; `None` if there is no such figure.
     pub value: Option<f64>,
-    /// What was measured, or why nothing can be said, in words: "p99 of response is 4.21ms".
+    /// What was measured, or why there is no answer, in words: "p99 of response is 4.21ms".
     pub text: String,
 }
 
@@ -29,13 +28,13 @@ impl Judgement {
 }
 
 impl Goal {
-    /// Whether a load kept it.
+    /// Whether a load met it.
     ///
-    /// A request that was given up while it was waited for (timed out, unanswered at the end, left in
-    /// the queue or dropped from it) has no latency that is known, but it is long: percentiles and the
-    /// maximum count it as longer than any limit. Were it left out, a server that answers half of what
-    /// it is asked would keep every goal. Other failures have an end, and belong to `errors`. A goal
-    /// on `errors` is about what happened, not about what may happen: no sample is too small for it.
+    /// A request that was given up during its wait (timed out, unanswered at the end, left in the queue or dropped from
+    /// it) has an unknown but long latency: percentiles and the maximum count it as longer than any limit. Without
+    /// this, a server that answers half of its requests would meet every goal. Other failures have an end, and belong
+    /// to `errors`. A goal on `errors` is about what happened, not about what may happen, so no sample is too small for
+    /// it.
     pub fn judge(&self, load: &LoadRecord) -> Judgement {
         match *self {
             Self::Latency { phase, figure, edge, limit } => {
@@ -56,7 +55,7 @@ impl Goal {
                     && bodies.verified < load.requests.done
                     && edge.is_below(bad as f64 / due as f64, limit.0)
                 {
-                    // A sample tells that bodies are wrong, not how many: at least what it found.
+                    // A sample shows that bodies are wrong, but not how many: there are at least those that it found.
                     Err(format!(
                         "{} of {} bodies in the sample differ, so the share of errors is not known: \
                          verify all (--verify hash=100%)",
@@ -96,10 +95,12 @@ impl Goal {
         what: &str,
     ) -> Judgement {
         let (met, value, text) = match measured {
-            // Longer than any limit: known to be broken, and no number for a file.
-            Ok(value) if value.is_infinite() => {
-                (Some(false), None, format!("{what} lies among requests that were given up"))
-            }
+            // Longer than any limit: the goal is broken, and infinity has no place in a file.
+            Ok(value) if value.is_infinite() => (
+                Some(false),
+                None,
+                format!("{what} is above any limit: too many requests timed out or had no reply"),
+            ),
             Ok(value) => (Some(holds(value)), Some(value), format!("{what} is {}", show(value))),
             Err(why) => (None, None, format!("{what} is not known: {why}")),
         };
@@ -110,12 +111,12 @@ impl Goal {
 const NOTHING_DUE: &str = "nothing was measured";
 
 impl LoadRecord {
-    /// Requests that came to nothing good: failed, unanswered, dropped, or left in the queue.
+    /// Requests without success: failed, unanswered, dropped, or left in the queue.
     pub fn bad(&self) -> u64 {
         self.requests.failed + self.requests.unanswered + self.never_begun()
     }
 
-    /// Everything that was due, begun or not.
+    /// All due requests, started or not.
     pub fn due(&self) -> u64 {
         let asked = self.open_loop.map_or(0, |open| open.due);
         asked.max(self.requests.started + self.never_begun())
@@ -126,7 +127,7 @@ impl LoadRecord {
     }
 }
 
-/// A distribution, and how many have no place in it since they were given up.
+/// A distribution, and how many requests are missing from it because they were given up.
 struct Measured<'a> {
     spans: &'a Histogram,
     given_up: u64,
@@ -151,13 +152,13 @@ impl<'a> Measured<'a> {
         Self { spans, given_up }
     }
 
-    /// In milliseconds; infinite among those that were given up; `Err` says why there is none.
+    /// In milliseconds; infinite if the figure is among requests that were given up; `Err` says why there is none.
     fn figure(&self, figure: LatencyFigure) -> Result<f64, String> {
         let (n, all) = (self.spans.count(), self.spans.count() + self.given_up);
         let too_few = |needed: u64| format!("{all} of the {needed} samples that it needs");
         let millis = |span: Option<Nanos>| span.map(Nanos::as_millis_f64).ok_or(too_few(1));
         match figure {
-            // Given up or not is no number that a mean could be taken of.
+            // Requests that were given up have no number that a mean could use.
             LatencyFigure::Mean => millis(self.spans.mean()),
             LatencyFigure::Max if self.given_up > 0 => Ok(f64::INFINITY),
             LatencyFigure::Max => millis(self.spans.max()),
@@ -167,7 +168,7 @@ impl<'a> Measured<'a> {
                 if all < needed {
                     return Err(too_few(needed));
                 }
-                // The rank among all, as a quantile of those that have a span.
+                // The rank among all requests, converted to a quantile of those that have a span.
                 let rank = (q * all as f64).ceil();
                 if rank > n as f64 {
                     return Ok(f64::INFINITY);
@@ -192,7 +193,7 @@ mod tests {
         text.parse().unwrap()
     }
 
-    /// A thousand good requests: the n-th took n ms, from 1 to 1000, in 10 s.
+    /// A thousand good requests: request n took n ms, from 1 to 1000, in 10 s.
     fn load() -> LoadRecord {
         let mut load = LoadRecord::empty(LoadPlan::get(([127, 0, 0, 1], 80).into(), "/"));
         for n in 1..=1000 {
@@ -257,7 +258,7 @@ mod tests {
         load.requests.unanswered = 20;
         let judged = goal("p99<1h").judge(&load);
         assert_eq!((judged.met, judged.value), (Some(false), None));
-        assert!(judged.text.contains("given up"), "{}", judged.text);
+        assert!(judged.text.contains("above any limit"), "{}", judged.text);
         assert_eq!(met(&load, "max<1h"), Some(false));
         assert_eq!(met(&load, "p50<512ms"), Some(true));
     }

@@ -7,7 +7,7 @@ use units::Nanos;
 /// Quantiles that a summary of latency holds.
 pub const LATENCY_QUANTILES: [f64; 4] = [0.50, 0.90, 0.99, 0.999];
 
-/// A distribution in milliseconds; `None` (null) where the sample is too small for the figure.
+/// A distribution in milliseconds; a figure is `None` (null) if the sample is too small for it.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[expect(missing_docs, reason = "the names are the definitions")]
 pub struct LatencyMillis {
@@ -59,7 +59,8 @@ pub struct Latencies {
     /// Due to sent, `ok` requests.
     #[serde(with = "crate::stored", default)]
     pub queue: Histogram,
-    /// Open loop: due, or a connection free, whichever was later, to sent.
+    /// Open loop: the generator's own delay. From due, or from a free connection if that was later,
+    /// to sent.
     #[serde(with = "crate::stored", default)]
     pub late: Histogram,
     /// Full TLS handshakes.

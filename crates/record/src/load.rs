@@ -32,21 +32,20 @@ pub struct LoadRecord {
     pub threads: u32,
     /// Length of the window in which requests were started and replies counted in the rate.
     pub seconds: f64,
-    /// Requests by what came of them.
+    /// Requests by outcome.
     pub requests: RequestCounts,
     /// Failed requests by kind.
     pub errors: ErrorCounts,
     /// Complete replies by status.
     pub status: BTreeMap<u16, u64>,
-    /// Replies whose head came and that broke off behind it, by status: they are among the failed. Empty
-    /// in older files.
+    /// Replies that broke off after their head, by status: they count as failed. Empty in older files.
     #[serde(default)]
     pub broken_status: BTreeMap<u16, u64>,
     /// Bytes of all replies.
     pub bytes: ByteCounts,
-    /// Goodput: requests with outcome `ok` in the window, by second of [`LoadRecord::rate_seconds`].
+    /// Goodput: requests with outcome `ok` in the window, divided by [`LoadRecord::rate_seconds`].
     pub rate_per_s: f64,
-    /// CPU time of the generator's threads over requests done; `None` with none done.
+    /// CPU time of the generator's threads per done request; `None` if none is done.
     pub cpu_us_per_request: Option<f64>,
     /// Connections that were established, reconnects included.
     pub connects: u64,
@@ -69,23 +68,23 @@ pub struct LoadRecord {
     /// Resumed TLS handshakes.
     #[serde(default)]
     pub handshake_resumed_ms: LatencyMillis,
-    /// Open loop: what was asked and could not be started on time.
+    /// Open loop: what was requested, and what could not be started on time.
     #[serde(default)]
     pub open_loop: Option<OpenLoop>,
-    /// TLS handshakes and what they agreed on.
+    /// TLS handshakes and the parameters they agreed on.
     #[serde(default)]
     pub tls: Option<TlsUse>,
-    /// Redirects that came, and those that were followed.
+    /// Redirects that were received, and those that were followed.
     #[serde(default)]
     pub redirects: Redirects,
-    /// Why the proxy was of no use to the first connection that failed by it.
+    /// Why the first connection failed that failed at the proxy.
     #[serde(default)]
     pub proxy_failure: Option<String>,
-    /// Requests that were made before the load to see what is answered; in no other figure.
+    /// Requests that were sent before the load to check the answer; no other figure includes them.
     #[serde(default)]
     pub probes: u64,
-    /// The head of the first reply as it came, where the plan's first request went out alone; what is
-    /// not UTF-8 is replaced. Of what is no HTTP, everything up to its first empty line.
+    /// The head of the first reply as received, if the plan's first request went out alone; bytes that are not UTF-8
+    /// are replaced. If the reply is not HTTP, everything up to its first empty line.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub first_head: Option<String>,
     /// Replies whose heads end lines in LF without CR: read as HTTP (RFC 9112, 2.2), which a strict
@@ -99,27 +98,27 @@ pub struct LoadRecord {
     pub interrupted: bool,
     /// What the generator itself used, and whether it kept up.
     pub client: ClientUse,
-    /// What was asked.
+    /// The plan of the load.
     pub plan: LoadPlan,
     /// The distributions behind the figures.
     pub latencies: Latencies,
-    /// Every stretch of the load, in order, without gaps.
+    /// Every interval of the load, in order, without gaps.
     pub intervals: Vec<Interval>,
     /// Every k-th request; `raw_stride` is k.
     pub raw: Vec<Sample>,
     /// See `raw`.
     pub raw_stride: u64,
-    /// The names of the requests that `raw` has, by [`Sample::request`]; empty where the plan has one
-    /// request alone, and in older files.
+    /// The names of the requests in `raw`, by [`Sample::request`]; empty if the plan has only one request, and in older
+    /// files.
     #[serde(default)]
     pub raw_names: BTreeMap<u32, String>,
-    /// The same figures request by request; empty where the plan has one alone, and in older files.
+    /// The same figures for each request; empty if the plan has only one, and in older files.
     #[serde(default)]
     pub by_request: Vec<RequestFigures>,
     /// When it began, in milliseconds since 1970 by the clock of its machine; `None` in older files.
     #[serde(default)]
     pub began_unix_ms: Option<u64>,
-    /// The loads that this record was merged from; empty for a load that was made as one.
+    /// The loads that this record was merged from; empty if it was not merged.
     #[serde(default)]
     pub parts: Vec<LoadPart>,
     /// Good replies by the instant at which they were complete; empty in older files.
@@ -131,11 +130,11 @@ pub struct LoadRecord {
     /// How connections ended; empty in older files.
     #[serde(default)]
     pub connection_ends: ConnectionEnds,
-    /// Counters of this machine while the load ran, where the load was not part of a run (a visit has them in its
+    /// Counters of this machine while the load ran, if the load was not part of a run (a visit has them in its
     /// surroundings).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub machine: Option<Box<MachineSeries>>,
-    /// What the doctor found, where the load was not part of a run.
+    /// What the doctor found, if the load was not part of a run.
     #[serde(default)]
     pub findings: Vec<Finding>,
 }
@@ -145,19 +144,19 @@ pub struct LoadRecord {
 pub struct LoadPart {
     /// Its file.
     pub name: String,
-    /// When it began, in milliseconds since 1970, where its record says so.
+    /// When it began, in milliseconds since 1970, if its record says so.
     pub began_unix_ms: Option<u64>,
-    /// Where it stands in the merged record: its start, since the start of the first.
+    /// Its position in the merged record: its start, since the start of the first load.
     pub start: Nanos,
-    /// What its rate was over.
+    /// The time that its rate is computed over.
     pub seconds: f64,
-    /// Requests that it began.
+    /// Requests that it started.
     pub started: u64,
-    /// Of them: those that ended well.
+    /// Of them: successful.
     pub ok: u64,
     /// Its goodput.
     pub rate_per_s: f64,
-    /// What spoils its own figures, in sentences.
+    /// Problems of its own figures, in sentences.
     pub findings: Vec<String>,
 }
 
@@ -165,13 +164,13 @@ impl LoadRecord {
     /// Name and version of this format.
     pub const FORMAT: &'static str = crate::json::LOAD_FORMAT;
 
-    /// Replies that were redirects themselves: those that nobody followed.
+    /// Replies that were redirects which nobody followed.
     pub fn redirected(&self) -> u64 {
         let each = self.status.iter().filter(|(status, _)| is_redirect(**status));
         each.map(|(_, count)| count).sum()
     }
 
-    /// A load of that plan in which nothing came to pass.
+    /// A load of that plan in which nothing happened.
     pub fn empty(plan: LoadPlan) -> Self {
         Self {
             format: Self::FORMAT.to_owned(),
@@ -222,8 +221,8 @@ impl LoadRecord {
         }
     }
 
-    /// What the rate is over: the window, or where requests of an open loop ran out, the time in which
-    /// so many are due, if that is longer.
+    /// The time that the rate is computed over: the window. If requests of an open loop ran out, it is the time that
+    /// the law plans for that number, if that is longer.
     pub fn rate_seconds(&self) -> f64 {
         self.open_loop.map_or(self.seconds, |open| open.seconds.max(self.seconds))
     }
@@ -242,50 +241,50 @@ impl LoadRecord {
     }
 }
 
-/// What an open loop asked for, and how far that was kept.
+/// The requested rate of an open loop, and how far it was reached.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct OpenLoop {
-    /// Requests that were due in the window: `started + dropped + left`, but for a last few that
-    /// became due at its very end.
+    /// Requests that were due in the window: `started + dropped + left`, except for a few that became due at its very
+    /// end.
     pub due: u64,
-    /// Of them: dropped since the queue was full.
+    /// Of them: dropped because the queue was full.
     pub dropped: u64,
     /// Of them: still waiting for a connection when the window ended, and given up.
     pub left: u64,
-    /// Of them: begun when the time was over that the law has for what `-n` asks for, or later. Not
-    /// counted in a replay.
+    /// Of them: started at or after the end of the time that the law plans for the number given by `-n`. Not counted in
+    /// a replay.
     #[serde(default)]
     pub overdue: u64,
-    /// Longest queue, over all threads (an upper bound where there are several).
+    /// Longest queue, over all threads (an upper bound if there are several).
     pub queue_max: u64,
-    /// Time in which so many are due: the window, or until the integral of the rate reaches so many, if
-    /// that is longer, or `-n` or the law's end ended the load; there until the next instant where chance
-    /// makes them, and with one mean gap more in a replay. 0 in older files.
+    /// Time that the law plans for the number of due requests. It is the window, or the time until the integral of the
+    /// rate reaches that number: if that is longer, or if `-n` or the end of the law ended the load. Then it lasts
+    /// until the next instant for random instants, and one mean gap longer in a replay. 0 in older files.
     #[serde(default)]
     pub seconds: f64,
-    /// What was asked: requests due by second of that time.
+    /// The requested rate: due requests over that time.
     pub asked_per_s: f64,
-    /// What was begun by second of that time, in it.
+    /// The achieved rate: requests started in that time, over that time.
     pub begun_per_s: f64,
-    /// How late requests were sent for which a connection was free: the generator's own delay.
+    /// How late requests were sent although a connection was free: the generator's own delay.
     pub late_ms: LatencyMillis,
 }
 
 impl OpenLoop {
-    /// How many were begun before another would have been due, of so many that were begun at all.
+    /// How many of the `started` requests were started before the next one was due.
     pub fn begun_on_time(&self, started: u64) -> u64 {
         started.min(self.due.saturating_sub(self.dropped + self.overdue))
     }
 }
 
-/// TLS as it was.
+/// TLS as the connections used it.
 #[derive(Debug, Default, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TlsUse {
     /// Full handshakes.
     pub full: u64,
-    /// Resumed ones.
+    /// Resumed handshakes.
     pub resumed: u64,
-    /// Version of the first that was made ("TLS 1.3").
+    /// Version in the first handshake ("TLS 1.3").
     pub version: String,
     /// Its cipher suite.
     pub cipher_suite: String,
@@ -295,29 +294,29 @@ pub struct TlsUse {
     /// Size of the public key in the server's certificate, in bits, where that is known.
     #[serde(default)]
     pub certificate_bits: Option<u32>,
-    /// What ALPN chose, empty for nothing.
+    /// The protocol that ALPN chose; empty for none.
     pub alpn: String,
-    /// Why the first connection failed that failed by TLS.
+    /// Why the first connection failed that failed because of TLS.
     #[serde(default)]
     pub failure: Option<String>,
 }
 
-/// Requests by what came of them.
+/// Requests by outcome.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RequestCounts {
-    /// Begun (a connection was asked for, or the request was sent on one).
+    /// Started (a connection was requested, or the request was sent on one).
     pub started: u64,
-    /// Ended, well or not.
+    /// Ended, successfully or not.
     pub done: u64,
-    /// Ended well.
+    /// Successful.
     pub ok: u64,
-    /// Ended badly.
+    /// Failed.
     pub failed: u64,
-    /// Still out when the load ended.
+    /// Still in flight when the load ended.
     pub unanswered: u64,
     /// Of `done`: those that ended after the window, while draining.
     pub drained: u64,
-    /// Of `started`: those that were sent once more ([`LoadPlan::retry`]), whatever came of them.
+    /// Of `started`: those that were sent again ([`LoadPlan::retry`]), whatever their outcome.
     #[serde(default)]
     pub retried: u64,
 }
@@ -325,12 +324,12 @@ pub struct RequestCounts {
 /// Bytes of all replies, and of requests.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ByteCounts {
-    /// Read, heads and chunk framing included.
+    /// Bytes read, heads and chunk framing included.
     pub read: u64,
     /// Bodies only.
     pub body: u64,
-    /// Of requests that were handed to the driver, whole: where a connection was lost before the
-    /// kernel had taken all of a long one, what was left is counted too.
+    /// Whole requests that were handed to the driver. If a connection is lost before the kernel has taken all of a long
+    /// request, the rest is counted too.
     pub written: u64,
 }
 
@@ -339,9 +338,9 @@ pub struct ByteCounts {
 pub struct ClientUse {
     /// Each thread.
     pub threads: Vec<ThreadUse>,
-    /// From a wake-up to the last reply of its batch being stamped: how late a stamp can be.
+    /// Longest time from a wake-up until the last reply of its batch is stamped: how late a stamp can be.
     pub lag_max: Nanos,
-    /// Connections that were open at once, at most; fewer than asked means some never were.
+    /// Most connections that were open at once; fewer than planned means that some never were.
     pub connections_open_max: u32,
 }
 

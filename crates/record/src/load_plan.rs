@@ -1,5 +1,5 @@
-//! What a load is to do, complete: made once from what was typed; below that nothing is optional and
-//! nothing is checked again. Start reading at [`LoadPlan`].
+//! The complete plan of a load, made once from what was typed; below that nothing is optional and nothing is checked
+//! again. Start reading at [`LoadPlan`].
 
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
@@ -9,20 +9,20 @@ use units::{Bytes, Nanos};
 
 use crate::goal::Goal;
 use crate::pacing::Pacing;
-use crate::redirects::Proxy;
+use crate::proxy::Proxy;
 
-/// What a load is to do.
+/// The complete plan of a load.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct LoadPlan {
     /// The URL as typed, or the file with the requests, for the report.
     pub url: String,
-    /// Where requests go, at least one place.
+    /// The servers that requests go to, at least one.
     pub origins: Vec<Origin>,
-    /// What is asked for, at least one request.
+    /// The requests, at least one.
     pub requests: Vec<RequestPlan>,
-    /// Requests of the plan before a record shortened the list; the same as its length elsewhere.
+    /// Number of requests in the plan before a record shortened the list; otherwise the length of the list.
     pub n_requests: u64,
-    /// Which of them is next.
+    /// How the next request is chosen.
     pub pick: Pick,
     /// Values for the placeholders `{csv:FILE:COLUMN}`.
     pub columns: Vec<Column>,
@@ -47,74 +47,72 @@ pub struct LoadPlan {
     pub pipeline: u32,
     /// Whether a body waits for `100 Continue`, at most a second.
     pub expect_continue: bool,
-    /// Whether a connection sends back the cookies that were set on it.
+    /// Whether a connection sends back the cookies that it received.
     pub cookies: bool,
-    /// Redirects that are followed within a request, at most; 0: none, each is a reply as any other.
+    /// Most redirects that are followed within a request; 0: none, and a redirect is a reply like any other.
     #[serde(default)]
     pub follow: u32,
-    /// Where connections go instead, as typed (`HOST:PORT:ADDR:PORT`): the places of `origins` are
-    /// found by it already, those that redirects lead to are not.
+    /// Replaced connection targets, as typed (`HOST:PORT:ADDR:PORT`). The addresses of `origins` already use them;
+    /// those of redirects do not yet.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub connect_to: Vec<String>,
-    /// The proxy; it is the place of every origin.
+    /// The proxy; it is the address of every origin.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub proxy: Option<Proxy>,
     /// Local addresses, given to connections in turn; empty: the kernel's choice.
     pub sources: Vec<IpAddr>,
     /// For origins with TLS.
     pub tls: TlsPlan,
-    /// Whether threads spin instead of sleeping while they wait: stamps are not late by a wake-up. The
-    /// CPU time of spinning is in no figure.
+    /// Whether threads spin instead of sleeping while they wait, so that stamps are not delayed by a wake-up. No figure
+    /// includes the CPU time of spinning.
     pub busy_poll: bool,
     /// When to end.
     pub stop: LoadStop,
-    /// Longest wait for connecting, for the first byte, and for the rest of the reply, each.
+    /// Longest wait, separately for connecting, for the first byte, and for the rest of the reply.
     pub timeout: Nanos,
-    /// How long replies that are in flight when the load ends may still take. They count as done
-    /// (`drained`), not in the rate; what is in flight after that is unanswered.
+    /// How long to wait for replies in flight when the load ends. They count as done (`drained`), but not in the rate;
+    /// requests still in flight after that are unanswered.
     pub drain: Nanos,
-    /// Whether an idempotent request is sent once more, on a new connection, where the server closed
-    /// the one that it was on before a byte of its reply, and that connection had served before
-    /// (RFC 9112, 9.3.1). `false` in older files, which had no such thing.
+    /// Whether an idempotent request is sent again on a new connection, if the server closed its reused connection
+    /// before the first byte of the reply (RFC 9112, 9.3.1). `false` in older files, which did not have it.
     #[serde(default)]
     pub retry: bool,
     /// Ends the load after this many requests for which the server could not be reached or was lost
-    /// ([`crate::Sample::is_lost`]); none: it goes on as planned.
+    /// ([`crate::Sample::is_lost`]); `None`: no limit.
     #[serde(default)]
     pub lost_max: Option<u64>,
-    /// Whether the first request of each thread goes out alone: its other connections begin when the
-    /// head of the first reply has come, and the record keeps that head.
+    /// Whether the first request of each thread goes out alone. The thread's other connections begin when the head of
+    /// the first reply has arrived, and the record keeps that head.
     #[serde(default)]
     pub first_alone: bool,
     /// When requests are due.
     pub pacing: Pacing,
-    /// Most requests that are due and wait for a free connection, over all threads. Further ones are
-    /// dropped and counted.
+    /// Most due requests that wait for a free connection, over all threads. Further ones are dropped and counted.
     pub queue_max: u64,
     /// Which replies count as `ok`.
     pub verify: Verify,
     /// Goals of the load; if one is broken, the load still ends as planned.
     #[serde(default)]
     pub goals: Vec<Goal>,
-    /// Length of an interval. When there would be more than 1200 of them, neighbours are joined and
-    /// the length doubles: memory does not grow with time.
+    /// Length of an interval. With more than 1200 intervals neighbours are joined and the length doubles, so that
+    /// memory does not grow with time.
     pub interval: Nanos,
     /// Most samples kept in the raw log: every k-th request, k doubling when full.
     pub raw_max: u32,
     /// Seed of all random choices.
     pub seed: u64,
-    /// Which part of a larger load this is; a local run is 0 of 1.
+    /// This load's part of a larger load; 0 of 1 for a local run.
     pub share: Share,
 }
 
-/// A server, as a connection knows it.
+/// A server as a connection sees it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Origin {
     /// Where to connect.
     pub place: ServerAddress,
     /// Host field of each request ("localhost:8080").
     pub host: String,
-    /// The name that the certificate is to have, where the connection is TLS.
+    /// The name that the certificate must have, if the connection uses TLS.
     pub tls_name: Option<String>,
 }
 
@@ -155,11 +153,11 @@ pub struct RequestPlan {
     /// Whether `{seq}`, `{rand}` and `{csv:FILE:COLUMN}` in target, header values and body are
     /// placeholders.
     pub templated: bool,
-    /// The body of its reply, where it was fetched beforehand.
+    /// The body of its reply, if it was fetched beforehand.
     pub expected: Option<ExpectedBody>,
-    /// The whole request as it is sent, where its bytes matter: head and body, in place of what would
-    /// be made of the other fields, which then only describe it. Nothing is added to it and nothing
-    /// checked. Always `None` in a record: it may hold a password.
+    /// The whole request as sent, head and body, if its exact bytes matter. It replaces what would be made of the other
+    /// fields, which then only describe it. Nothing is added to it or checked in it. Always `None` in a record: it may
+    /// hold a password.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub verbatim: Option<Vec<u8>>,
 }
@@ -180,7 +178,7 @@ impl RequestPlan {
         }
     }
 
-    /// Whether sending it twice does what sending it once does (RFC 9110, 9.2.2).
+    /// Whether sending it twice has the same effect as sending it once (RFC 9110, 9.2.2).
     pub fn is_idempotent(&self) -> bool {
         is_idempotent(self.method.as_bytes())
     }
@@ -194,13 +192,13 @@ impl RequestPlan {
     }
 }
 
-/// Whether a request of that method, sent twice, does what it does when it is sent once (RFC 9110,
-/// 9.2.2). Methods are case-sensitive, and one that is not known may do anything.
+/// Whether a request of that method has the same effect when it is sent twice (RFC 9110, 9.2.2). Methods are
+/// case-sensitive, and an unknown one may do anything.
 pub fn is_idempotent(method: &[u8]) -> bool {
     matches!(method, b"GET" | b"HEAD" | b"OPTIONS" | b"TRACE" | b"PUT" | b"DELETE")
 }
 
-/// What the body of a reply was before the load.
+/// The body of a reply, as fetched before the load.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ExpectedBody {
     /// Bytes, without chunk framing.
@@ -216,15 +214,15 @@ pub struct Column {
     pub file: String,
     /// As in the placeholder.
     pub name: String,
-    /// One for each row, at least one.
+    /// One for each row; at least one value.
     pub values: Vec<String>,
 }
 
-/// Which of several requests is next.
+/// How the next of several requests is chosen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Pick {
-    /// In the order of the list, over and over; each as often in a row as its weight says.
+    /// In the order of the list, repeatedly; each as often in a row as its weight.
     InOrder,
     /// At random, by weight.
     AtRandom,
@@ -233,7 +231,7 @@ pub enum Pick {
 /// Version of HTTP.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum HttpVersion {
-    /// HTTP/1.0; keep-alive is asked for by a field.
+    /// HTTP/1.0; a header field asks for keep-alive.
     #[serde(rename = "1.0")]
     Http10,
     /// HTTP/1.1.
@@ -245,7 +243,7 @@ pub enum HttpVersion {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Engine {
-    /// io_uring where the kernel allows it, else epoll.
+    /// io_uring if the kernel allows it, else epoll.
     Auto,
     /// io_uring.
     Uring,
@@ -257,18 +255,18 @@ pub enum Engine {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Stamps {
-    /// The generator's, once for each wake-up.
+    /// The generator's clock, once for each wake-up.
     WakeUp,
-    /// The kernel's, when it took each segment from the device (SO_TIMESTAMPNS).
+    /// The kernel's clock, when it took each segment from the device (SO_TIMESTAMPNS).
     Kernel,
 }
 
-/// TLS, as a client asks for it. Files are named, not held: a key has no place in a record.
+/// The TLS settings of a client. Files are named and not held, because keys must not be in a record.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct TlsPlan {
-    /// File of the authorities that are trusted (PEM); none: those of the machine.
+    /// File of the trusted authorities (PEM); `None`: those of the machine.
     pub ca: Option<PathBuf>,
-    /// Whether any certificate will do.
+    /// Whether any certificate is accepted.
     pub insecure: bool,
     /// Files of the client's certificate chain and its key (PEM).
     pub client: Option<(PathBuf, PathBuf)>,
@@ -301,10 +299,10 @@ pub struct Share {
     pub of: u32,
 }
 
-/// When a load ends: whichever comes first; at least one is set.
+/// When a load ends: at the first limit that is reached; at least one is set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LoadStop {
-    /// After this many requests were started.
+    /// After this many started requests.
     pub requests: Option<u64>,
     /// After this time.
     pub duration: Option<Nanos>,
@@ -313,13 +311,13 @@ pub struct LoadStop {
 /// Which complete replies count as `ok`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Verify {
-    /// Lowest status that is expected.
+    /// Lowest expected status.
     pub status_min: u16,
-    /// Highest status that is expected.
+    /// Highest expected status.
     pub status_max: u16,
-    /// Length of every body, where it is known beforehand.
+    /// Length of every body, if it is known beforehand.
     pub length: Option<Bytes>,
-    /// Header fields that every reply must have: name, and value where that matters.
+    /// Header fields that every reply must have: name, and value if that matters.
     #[serde(default)]
     pub headers: Vec<(String, Option<String>)>,
     /// What every body must contain.
@@ -341,13 +339,13 @@ pub enum Bodies {
     Length,
     /// Their length, and the hash of this share of them, 0 to 1.
     Hash(f64),
-    /// Their length, and the hash of as many as cost the generator less than 1 % of its CPU time: fewer
-    /// the longer they are.
+    /// Their length, and the hash of as many bodies as cost the generator less than 1 % of its CPU time: the longer the
+    /// bodies, the fewer.
     Sample,
 }
 
 impl Bodies {
-    /// Whether the hash of at least one body is to be compared.
+    /// Whether at least one body is hashed.
     pub fn are_hashed(self) -> bool {
         match self {
             Self::None | Self::Length => false,
@@ -376,7 +374,7 @@ impl Default for TlsPlan {
     }
 }
 
-/// Requests that a record keeps of its plan.
+/// Most requests of a plan that a record keeps.
 const REQUESTS_KEPT: usize = 100;
 
 /// Parts of the names of fields whose values are secrets, in lower case: `Proxy-Authorization`,
@@ -384,15 +382,15 @@ const REQUESTS_KEPT: usize = 100;
 const SECRETS: [&str; 6] = ["auth", "token", "secret", "password", "api-key", "cookie"];
 
 impl LoadPlan {
-    /// Whether nothing that was asked for closes a connection as long as it is needed.
+    /// Whether the plan never closes a connection that is still needed.
     pub fn keeps_connections(&self) -> bool {
         self.keep_alive
             && self.requests_per_connection.is_none()
             && !self.requests.iter().any(RequestPlan::asks_to_close)
     }
 
-    /// `GET target` of the server at `addr`, closed loop, 10 connections, one thread, for 10 seconds:
-    /// the defaults of all the rest.
+    /// `GET target` of the server at `addr`, closed loop, 10 connections, one thread, for 10 seconds; everything else
+    /// has its default.
     pub fn get(addr: SocketAddr, target: &str) -> Self {
         let host = addr.to_string();
         Self {
@@ -436,7 +434,7 @@ impl LoadPlan {
         }
     }
 
-    /// The first origin, which most loads have alone.
+    /// The first origin; most loads have only this one.
     ///
     /// # Panics
     /// If there is none: a plan has one.
@@ -444,8 +442,8 @@ impl LoadPlan {
         self.origins.first().expect("a plan has at least one origin")
     }
 
-    /// Which origin's connections carry requests to `origin`: through a proxy, all that is not TLS goes
-    /// over the same ones (RFC 9112, 3.2.2: each request says where it is for).
+    /// The origin whose connections carry requests to `origin`. Through a proxy, all requests without TLS share the
+    /// same connections (RFC 9112, 3.2.2: each request names its server).
     pub fn carrier_of(&self, origin: u32) -> u32 {
         let is_plain = |origin: &Origin| origin.tls_name.is_none();
         let shares = self.proxy.is_some() && is_plain(&self.origins[origin as usize]);

@@ -1,6 +1,5 @@
-//! What surrounded a visit: the network it was made over, the machine's counters meanwhile, what was
-//! brought to the same state before, and whether the machine was disturbed.
-//! Start reading at [`Surroundings`].
+//! The conditions of a visit: its network, the machine's counters during it, the state that was prepared before it, and
+//! whether the machine was disturbed. Start reading at [`Surroundings`].
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -11,35 +10,34 @@ use units::{Bytes, Nanos, Share};
 /// Everything around a visit that is not the load itself.
 #[derive(Debug, Default, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Surroundings {
-    /// What client and server met over.
+    /// The network between client and server.
     pub network: Network,
-    /// What was brought to the same state before.
+    /// The state that was prepared before.
     pub prepared: Prepared,
     /// The machine's counters while the load ran.
     pub series: MachineSeries,
-    /// The server's processes while the load ran; `None` where the load never began.
+    /// The server's processes while the load ran; `None` if the load never began.
     pub processes: Option<ProcessesUse>,
-    /// What was seen of disturbances, judged or not.
+    /// Signs of disturbance, judged or not.
     pub calm: Calm,
-    /// Why the figures of this visit are not to be trusted; `None`: nothing was seen.
+    /// Why the figures of this visit are not reliable; `None`: no disturbance was seen.
     pub disturbance: Option<Disturbance>,
 }
 
-/// What client and server meet over.
+/// The network between client and server.
 #[derive(Debug, Default, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Network {
-    /// Which of the two.
+    /// Its kind.
     pub kind: NetworkKind,
     /// Largest packet in bytes, headers of IP included.
     pub mtu: u32,
-    /// Why it is not a veth pair, where it is not.
+    /// Why it is not a veth pair, if so.
     pub reason: Option<String>,
-    /// Settings that the client's side has and the machine has not
-    /// ("net.ipv4.tcp_tw_reuse" to "1").
+    /// Settings of the client's network that differ from the machine's ("net.ipv4.tcp_tw_reuse" to "1").
     pub client_settings: BTreeMap<String, String>,
 }
 
-/// The two ways.
+/// The kinds of network.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum NetworkKind {
@@ -50,29 +48,29 @@ pub enum NetworkKind {
     Loopback,
 }
 
-/// State before a visit, the same for every one as far as it can be.
+/// The state before a visit, as equal as possible for all visits.
 #[derive(Debug, Default, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Prepared {
     /// Sockets in TIME_WAIT that the client's and server's network had; `None` where unknown.
     pub time_wait: Option<u64>,
-    /// How long it was waited for that number to fall.
+    /// How long the visit waited for that number to fall.
     pub waited: Nanos,
-    /// Files of the site and their bytes, read once before, so that they lie in the page cache.
+    /// Number and bytes of the site's files that were read beforehand, so that they are in the page cache.
     pub warmed: (u32, Bytes),
     /// Bytes of the variable that pads the server's environment.
     pub padding: u32,
-    /// The port that was drawn for the server; 0 where none was.
+    /// The randomly chosen port of the server; 0 if none was chosen.
     #[serde(default)]
     pub port: u16,
 }
 
-/// Counters of the machine, read at instants around and in a visit. Kept are those that moved.
+/// Counters of the machine, read several times around and during a visit. Only those that changed are kept.
 #[derive(Debug, Default, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MachineSeries {
     /// When each reading was made, since the first one.
     pub at: Vec<Nanos>,
-    /// What could be read ("server.TcpExt", "pressure.cpu"): a counter of these that is not in
-    /// `counters` did not move; one of others is not known.
+    /// What could be read ("server.TcpExt", "pressure.cpu"). A counter of these sources that is not in `counters` did
+    /// not change; one of other sources is unknown.
     pub sources: BTreeSet<String>,
     /// Name ("server.TcpExt.ListenOverflows") to its course, in the unit of the kernel.
     pub counters: BTreeMap<String, Course>,
@@ -85,7 +83,7 @@ pub struct MachineSeries {
 pub struct Course {
     /// Its first value.
     pub first: u64,
-    /// What it changed by to the next reading, and so on; a gauge may fall.
+    /// The change up to the next reading, and so on; a gauge may fall.
     pub steps: Vec<i64>,
 }
 
@@ -99,9 +97,8 @@ pub enum NetworkSide {
 }
 
 impl MachineSeries {
-    /// What a counter of the network ("TcpExt.ListenOverflows") changed by over the visit, on one
-    /// side, or on both together where they share the machine's network. 0: it did not move; `None`:
-    /// it could not be read.
+    /// The change of a network counter ("TcpExt.ListenOverflows") over the visit, on one side, or on both together if
+    /// they share the machine's network. 0: it did not change; `None`: it could not be read.
     pub fn network_change(&self, side: NetworkSide, counter: &str) -> Option<i64> {
         let own = match side {
             NetworkSide::Client => "client",
@@ -110,8 +107,8 @@ impl MachineSeries {
         [own, "both"].into_iter().find_map(|side| self.change(&format!("{side}.{counter}")))
     }
 
-    /// What a counter ("softnet.1.dropped") changed by over the visit. 0: it did not move; `None`: it
-    /// could not be read.
+    /// The change of a counter ("softnet.1.dropped") over the visit. 0: it did not change; `None`: it could not be
+    /// read.
     pub fn change(&self, counter: &str) -> Option<i64> {
         let (source, _) = counter.rsplit_once('.')?;
         if !self.sources.contains(source) {
@@ -126,24 +123,24 @@ impl MachineSeries {
     }
 }
 
-/// A server's processes over a load, beside their CPU time and memory.
+/// The server's processes during a load, besides their CPU time and memory.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ProcessesUse {
-    /// Processes that came in that time, as seen at the readings.
+    /// Processes that appeared in that time, as seen at the readings.
     pub born: u32,
-    /// Processes that went.
+    /// Processes that disappeared.
     pub died: u32,
-    /// Context switches because a thread waited, of the processes there at the end.
+    /// Voluntary context switches (a thread waited) of the processes that are there at the end.
     pub switches_voluntary: u64,
-    /// Context switches because another had to run.
+    /// Involuntary context switches (another thread had to run).
     pub switches_forced: u64,
     /// Pages that had to be read from a disk.
     pub faults_major: u64,
-    /// Of the process that came nearest to its limit of open files, at that reading; `None` where no process
+    /// Descriptors of the process that came nearest to its limit of open files, at that reading; `None` if no process
     /// has a limit or it could not be read.
     #[serde(default)]
     pub descriptors: Option<Descriptors>,
-    /// CPU time that looking took.
+    /// CPU time that the readings took.
     pub cost: Nanos,
 }
 
@@ -163,20 +160,20 @@ impl Descriptors {
     }
 }
 
-/// What tells a calm machine from a disturbed one.
+/// The signs that distinguish a calm machine from a disturbed one.
 #[derive(Debug, Default, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Calm {
-    /// How long the calibration workload, a fixed piece of work, took on the server's CPU just before;
-    /// `None` where the run had none.
+    /// How long the calibration workload, a fixed piece of work, took on the server's CPU just before; `None` if the
+    /// run had none.
     #[serde(rename = "canary")]
     pub calibration: Option<Nanos>,
-    /// Part of the CPUs' time that the hypervisor gave to others.
+    /// Share of the CPUs' time that the hypervisor gave to others.
     pub steal: Option<Share>,
     /// CPU time of processes that are neither the server's nor the load's.
     pub foreign: Option<Foreign>,
-    /// Periods in which a quota stopped us, and for how long.
+    /// Number of periods in which a CPU quota stopped us, and for how long.
     pub throttled: Option<(u64, Nanos)>,
-    /// What the wall clock was set forward or back by, in nanoseconds.
+    /// By how much the wall clock was set forward or back, in nanoseconds.
     pub clock_step_ns: i64,
     /// How long the machine slept.
     pub suspended: Nanos,
@@ -184,12 +181,12 @@ pub struct Calm {
     pub wall: Nanos,
 }
 
-/// What others used.
+/// CPU use of other processes.
 #[derive(Debug, Default, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Foreign {
     /// CPU time, all of them together.
     pub cpu: Nanos,
-    /// The one that used most, and how much.
+    /// The process that used most, and how much.
     pub most: Option<(String, Nanos)>,
 }
 
@@ -214,13 +211,13 @@ pub enum Disturbance {
 }
 
 impl Disturbance {
-    /// Whether it comes about whatever the server does. A quota and a hypervisor stop those who use much
-    /// CPU time: to repeat such visits would choose the better ones of who uses most.
+    /// Whether it happens independently of the server. A quota or a hypervisor stops servers that use much CPU time, so
+    /// repeating such visits would select the better ones of the heaviest user.
     pub fn is_from_outside(&self) -> bool {
         !matches!(self, Self::Throttled { .. } | Self::Steal { .. })
     }
 
-    /// What it was, without its numbers.
+    /// Its cause, without numbers.
     pub fn cause(&self) -> &'static str {
         match self {
             Self::Suspended { .. } => "the machine slept",

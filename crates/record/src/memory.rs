@@ -1,5 +1,5 @@
-//! Owns how the memory of a server's processes was taken, and when two figures of it are of the same
-//! kind. Must not know /proc. Start reading at [`MemoryAccount`].
+//! Owns how the memory of a server's processes was measured, and when two figures are comparable. Must not know /proc.
+//! Start reading at [`MemoryAccount`].
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -13,21 +13,21 @@ use units::{Bytes, Nanos};
 )]
 #[serde(rename_all = "snake_case")]
 pub enum MemoryMethod {
-    /// Proportional set size, summed: each page over the number of all processes of the machine that
-    /// map it, so that processes outside the tree change it. Older files have it.
+    /// Proportional set size, summed: each page divided by the number of all processes of the machine that map it, so
+    /// that processes outside the tree change it. Older files use it.
     #[default]
     Pss,
-    /// Each page frame that a process of the tree maps, once.
+    /// Each page frame that a process of the tree maps counts once.
     PagesOnce,
-    /// Page frames could not be told apart (no CAP_SYS_ADMIN): pages of files and pages of one process
-    /// once, and of those that processes share since a fork the largest set.
+    /// Page frames could not be identified (no CAP_SYS_ADMIN). Pages of files and pages of a single process count once;
+    /// of the pages that processes share since a fork only the largest set counts.
     Bound,
-    /// Pages of a process could not be seen at all: its counters of resident memory instead.
+    /// The pages of a process were not readable at all, so its counters of resident memory are used.
     Resident,
 }
 
 impl MemoryMethod {
-    /// As run files have it.
+    /// Its name in run files.
     pub fn name(self) -> &'static str {
         match self {
             Self::Pss => "pss",
@@ -49,31 +49,31 @@ impl fmt::Display for MemoryMethod {
     }
 }
 
-/// How the memory of a visit was taken, and what stands beside the figure.
+/// How the memory of a visit was measured, with related figures.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MemoryAccount {
-    /// The method; where readings differ, the one that sees least.
+    /// The method; if readings differ, the one that sees least.
     pub method: MemoryMethod,
-    /// The most that it can have been; with [`MemoryMethod::PagesOnce`] the figure itself.
+    /// Upper bound; with [`MemoryMethod::PagesOnce`] the figure itself.
     pub at_most: Bytes,
-    /// Swapped out at most; not in the figure.
+    /// Most memory that was swapped out; the figure does not include it.
     pub swapped: Bytes,
-    /// Processes whose pages could not be seen, at most at one reading.
+    /// Most processes at one reading whose pages were not readable.
     pub unread: u32,
     /// Readings; the figure is the highest of them.
     pub readings: u32,
     /// CPU time of the readings, on the generator's CPUs.
     pub cost: Nanos,
-    /// What the cgroup of the server counted.
+    /// The counter of the server's cgroup.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cgroup: Option<CgroupMemory>,
 }
 
-/// The highest that a cgroup counted since the server started. It has the page cache and the kernel's
-/// own memory too: sockets, page tables.
+/// The highest value that a cgroup counted since the server started. It includes the page cache and the kernel's own
+/// memory: sockets, page tables.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CgroupMemory {
-    /// Which counter.
+    /// The counter.
     pub counter: CgroupCounter,
     /// Its value.
     pub peak: Bytes,
@@ -90,7 +90,7 @@ pub enum CgroupCounter {
     Peak,
 }
 
-/// Why memory of two sides, each with its name and its methods, is not compared; `None` where it can be.
+/// Why memory of two sides is not comparable, given each side's name and methods; `None` if it is.
 pub fn unlike_memory(sides: [(&str, &BTreeSet<MemoryMethod>); 2]) -> Option<String> {
     let all: BTreeSet<_> = sides.iter().flat_map(|(_, methods)| methods.iter()).collect();
     if all.len() < 2 {
@@ -101,7 +101,7 @@ pub fn unlike_memory(sides: [(&str, &BTreeSet<MemoryMethod>); 2]) -> Option<Stri
         format!("{} for {name}", methods.join(" and "))
     });
     Some(format!(
-        "memory was taken in different ways: {one}, {other}; measure both with the same version of \
-         joust and the same rights (CAP_SYS_ADMIN, CAP_SYS_PTRACE)"
+        "memory was measured with different methods: {one}, {other}; measure both with the same version of \
+         joust and the same permissions (CAP_SYS_ADMIN, CAP_SYS_PTRACE)"
     ))
 }

@@ -1,6 +1,6 @@
-//! Owns the metrics: what each is called, which end of it is good, how it is read from a visit and what is
-//! said of it. A new metric is a variant of [`Metric`] and its record in [`METRICS`]: studies, verdicts,
-//! the history, command lines and every report take it from there. Start reading at [`MetricInfo`].
+//! Owns the metrics: their names, which direction is better, how each is read from a visit, and its wording. A new
+//! metric is a variant of [`Metric`] and its record in [`METRICS`]: studies, verdicts, the history, command lines and
+//! every report take it from there. Start reading at [`MetricInfo`].
 
 use serde::{Deserialize, Serialize};
 use stats::Better;
@@ -8,7 +8,7 @@ use units::{Bytes, PerSecond};
 
 use crate::visit::{Visit, VisitState};
 
-/// A quantity that contenders are compared by; [`METRICS`] says all about it.
+/// A quantity that contenders are compared by; [`METRICS`] describes it completely.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[expect(missing_docs, reason = "METRICS defines them")]
@@ -21,40 +21,40 @@ pub enum Metric {
     Capacity,
 }
 
-/// What is known of a metric.
+/// The description of a metric.
 #[derive(Debug)]
 pub struct MetricInfo {
-    /// Whose record this is.
+    /// The metric.
     pub metric: Metric,
     /// Its name in studies, run files and on command lines ("server_cpu").
     pub name: &'static str,
     /// Heading: "Server CPU time per request".
     pub title: &'static str,
-    /// What a ratio is a ratio of, in the middle of a sentence: "server CPU time per request".
+    /// The quantity of a ratio, in the middle of a sentence: "server CPU time per request".
     pub quantity: &'static str,
     /// Title of its column, without the unit: "CPU".
     pub column: &'static str,
     /// Name of its column in CSV files, unit last.
     pub csv_column: &'static str,
-    /// Which end of its scale is good.
+    /// Which direction is better.
     pub better: Better,
-    /// Of its values.
+    /// The unit of its values.
     pub unit: MetricUnit,
-    /// What limits it, and how it is summed up over visits.
+    /// What limits it, and how visits are summarised.
     pub kind: MetricKind,
     /// Whether only a study with `[search]` has it. A study that names no metrics has all others.
     pub needs_search: bool,
-    /// Its value in a measured visit; `None` where it was not measured or the sample is too small.
+    /// Its value in a measured visit; `None` if it was not measured or the sample is too small.
     pub value: fn(&Visit) -> Option<f64>,
-    /// Which end comes first in a ranking: "most first".
+    /// Which end a ranking starts with: "most first".
     pub best_first: &'static str,
-    /// What the best one does: "is fastest".
+    /// The predicate of the best one: "is fastest".
     pub first: &'static str,
-    /// What the better one of two does, before the name of the other: "is faster than".
+    /// The predicate of the better of two, before the name of the other: "is faster than".
     pub beats: &'static str,
-    /// What a ratio of two means, before the name of the other: "has twice the requests/s of".
+    /// The meaning of a ratio of two, before the name of the other: "has twice the requests/s of".
     pub twice: &'static str,
-    /// How a ratio above 1 is said.
+    /// The wording of a ratio above 1.
     pub factor: MetricFactor,
 }
 
@@ -73,25 +73,25 @@ pub enum MetricUnit {
     PerRequest,
 }
 
-/// What can limit a metric, and how visits are summed up.
+/// What can limit a metric, and how visits are summarised.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum MetricKind {
-    /// A rate of requests: where the generator was the limit it is a lower bound, and a visit that answered
-    /// nothing has none. Median over visits.
+    /// A rate of requests. If the generator was the limit it is a lower bound; a visit without any good answer has no
+    /// rate. Median over visits.
     Rate,
-    /// This quantile of service time: where the generator was the limit it holds the generator's own queue.
-    /// Of the histogram merged over visits.
+    /// This quantile of service time, from the histogram merged over visits. If the generator was the limit it includes
+    /// the generator's own queue.
     ServiceTime(f64),
-    /// What the server used; the generator's limit does not change it. Median over visits.
+    /// A resource that the server used; the generator's limit does not affect it. Median over visits.
     Resource,
 }
 
-/// How a ratio above 1 is said in a sentence.
+/// The wording of a ratio above 1 in a sentence.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MetricFactor {
-    /// Of the better one: "1.32x the requests/s".
+    /// About the better one: "1.32x the requests/s".
     Has(&'static str),
-    /// Of the other one: "needs 1.32x as much".
+    /// About the other one: "needs 1.32x as much".
     Other(&'static str, &'static str),
 }
 
@@ -115,7 +115,7 @@ pub static METRICS: [MetricInfo; 6] = [
         twice: "has twice the requests/s of",
         factor: MetricFactor::Has("the requests/s"),
     },
-    // Of the server's whole process tree.
+    // Over the server's whole process tree.
     MetricInfo {
         metric: Metric::ServerCpu,
         name: "server_cpu",
@@ -170,7 +170,7 @@ pub static METRICS: [MetricInfo; 6] = [
         twice: "has half the p99 service time of",
         factor: MetricFactor::Other("takes", "as long"),
     },
-    // Of the server's whole process tree, each page counted once.
+    // Over the server's whole process tree, with each page counted once.
     MetricInfo {
         metric: Metric::Memory,
         name: "memory",
@@ -209,7 +209,7 @@ pub static METRICS: [MetricInfo; 6] = [
     },
 ];
 
-// `Metric::info` takes the record at the place of the variant.
+// `Metric::info` uses the variant's number as an index.
 const _: () = {
     let mut index = 0;
     while index < METRICS.len() {
@@ -219,7 +219,7 @@ const _: () = {
 };
 
 impl Metric {
-    /// All about it.
+    /// Its description.
     pub fn info(self) -> &'static MetricInfo {
         &METRICS[self as usize]
     }
@@ -254,15 +254,14 @@ impl Metric {
 }
 
 impl Visit {
-    /// The value of a metric in this visit; `None` where it was not measured or the sample is too
-    /// small for it.
+    /// The value of a metric in this visit; `None` if it was not measured or the sample is too small for it.
     pub fn value(&self, metric: Metric) -> Option<f64> {
         if self.state == VisitState::Measured { (metric.info().value)(self) } else { None }
     }
 }
 
 impl MetricUnit {
-    /// As it stands in the heading of a column; empty where each value has its own.
+    /// The unit in the heading of a column; empty if each value has its own.
     pub fn heading(self) -> &'static str {
         match self {
             Self::PerSecond => "/s",
@@ -272,7 +271,7 @@ impl MetricUnit {
         }
     }
 
-    /// As it stands behind a figure; empty where each value has its own.
+    /// The unit after a figure; empty if each value has its own.
     pub fn suffix(self) -> &'static str {
         match self {
             Self::PerSecond => "/s",
@@ -302,8 +301,8 @@ impl MetricInfo {
         }
     }
 
-    /// How the better one stands to the `others`: "at least 1.28x the requests/s of each of the other 5",
-    /// "each of the other 5 needs at least 1.28x as much".
+    /// The wording of the better one's factor over the `others`: "at least 1.28x the requests/s of each of the other
+    /// 5", "each of the other 5 needs at least 1.28x as much".
     pub fn factor(&self, said: &str, others: &str) -> String {
         match self.factor {
             MetricFactor::Has(what) => format!("{said} {what} of {others}"),
@@ -311,7 +310,7 @@ impl MetricInfo {
         }
     }
 
-    /// The same where the sentence has named the other already: "1.32x the requests/s".
+    /// The same in a sentence that has already named the other: "1.32x the requests/s".
     pub fn factor_of_pair(&self, said: &str, other: &str) -> String {
         match self.factor {
             MetricFactor::Has(what) => format!("{said} {what}"),

@@ -1,16 +1,16 @@
-//! A visit that lies far from the others.
+//! A visit that is far from the others.
 
 use serde::{Deserialize, Serialize};
 
 use crate::metric::Metric;
 
-/// A visit whose value lies far from what its contender's other visits and the other contenders in its
-/// block lead one to expect. It stays in every estimate, with the weight that the estimate gives it.
+/// A visit whose value is far from the expectation: from its contender's other visits and from the other contenders in
+/// its block. It stays in every estimate, with the weight that the estimate gives it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct OutlyingVisit {
     /// Index of the cell.
     pub cell: usize,
-    /// By what.
+    /// The metric.
     pub metric: Metric,
     /// Index of the contender.
     pub contender: usize,
@@ -20,6 +20,6 @@ pub struct OutlyingVisit {
     pub value: f64,
     /// Median over the contender's visits.
     pub usual: f64,
-    /// `value` over what was to be expected in that block, above 0.
+    /// `value` over the expected value in that block, above 0.
     pub off: f64,
 }

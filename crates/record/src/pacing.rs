@@ -1,5 +1,5 @@
-//! The laws by which requests are due, as data. Start reading at [`Pacing`]. A law of one rate is a variant
-//! of it and an entry of [`RATE_LAWS`]; flags, help, reports and merged records follow from that entry.
+//! The laws by which requests are due, as data. Start reading at [`Pacing`]. A law with one rate is a variant of it and
+//! an entry of [`RATE_LAWS`]; flags, help, reports and merged records follow from that entry.
 
 use serde::{Deserialize, Serialize};
 use units::{Nanos, PerSecond};
@@ -8,9 +8,9 @@ use units::{Nanos, PerSecond};
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "law", rename_all = "snake_case")]
 pub enum Pacing {
-    /// Each connection asks again as soon as its reply is complete.
+    /// Each connection sends its next request as soon as its reply is complete.
     Closed,
-    /// Each connection asks again after a pause, as a user reads a page.
+    /// Each connection sends its next request after a pause, like a user who reads a page.
     Think {
         /// Mean length of a pause.
         pause: Nanos,
@@ -22,12 +22,12 @@ pub enum Pacing {
         /// Requests a second over all threads.
         rate: PerSecond,
     },
-    /// Open loop: independent arrivals, whose distances are exponential.
+    /// Open loop: independent arrivals with exponential gaps.
     Poisson {
         /// Their mean rate over all threads.
         rate: PerSecond,
     },
-    /// Open loop: one request in each period of 1/rate, uniformly placed in it.
+    /// Open loop: one request in each period of 1/rate, at a uniformly random instant.
     Jitter {
         /// Requests a second over all threads.
         rate: PerSecond,
@@ -41,7 +41,7 @@ pub enum Pacing {
         /// Time from one to the other.
         over: Nanos,
     },
-    /// Open loop: one constant rate after the other; the last one goes on.
+    /// Open loop: constant rates one after the other; the last one continues.
     Stages {
         /// At least one.
         stages: Vec<Stage>,
@@ -56,15 +56,15 @@ pub enum Pacing {
 /// A law that spreads the requests of one rate over time.
 #[derive(Debug)]
 pub struct RateLaw {
-    /// What `--arrivals` calls it; as `law` in a record.
+    /// Its name for `--arrivals`; `law` in a record.
     pub name: &'static str,
-    /// How its requests come, for the help.
+    /// How its requests arrive, for the help.
     pub about: &'static str,
-    /// What a report calls it.
+    /// Its name in a report.
     pub shown: fn(PerSecond) -> String,
     /// Whether its instants are drawn at random from the seed.
     pub is_random: bool,
-    /// The law at a rate.
+    /// The law at a given rate.
     pub at: fn(PerSecond) -> Pacing,
 }
 
@@ -81,7 +81,7 @@ static CONSTANT: RateLaw = RateLaw {
 
 static POISSON: RateLaw = RateLaw {
     name: "poisson",
-    about: "Independently of each other, as the requests of many users",
+    about: "Random and independent, like requests of many users",
     shown: |rate| format!("Poisson {rate}"),
     is_random: true,
     at: |rate| Pacing::Poisson { rate },
@@ -89,7 +89,7 @@ static POISSON: RateLaw = RateLaw {
 
 static JITTER: RateLaw = RateLaw {
     name: "jitter",
-    about: "One in each period, at a random place in it",
+    about: "One request in each period of 1/rate, at a random time in it",
     shown: |rate| format!("{rate} with jitter"),
     is_random: true,
     at: |rate| Pacing::Jitter { rate },
@@ -119,7 +119,7 @@ impl Pacing {
     pub fn is_open(&self) -> bool {
         !matches!(self, Self::Closed | Self::Think { .. })
     }
-    /// The law and its rate, where it has one rate.
+    /// The law and its rate, if it has a single rate.
     pub fn rate_law(&self) -> Option<(&'static RateLaw, PerSecond)> {
         match self {
             Self::Constant { rate } => Some((&CONSTANT, *rate)),

@@ -1,4 +1,4 @@
-//! An experiment, complete: who, on what work, how often, for how long.
+//! A complete experiment: contenders, workload, repetitions and durations.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -15,35 +15,35 @@ use crate::metric::Metric;
 pub struct Plan {
     /// Short name, used for the result's folder ("quick").
     pub name: String,
-    /// What the study asks, in a sentence.
+    /// The question of the study, in a sentence.
     pub question: String,
-    /// Those compared, at least two once what is not installed has been left out.
+    /// The contenders, at least two after those that are not installed are left out.
     pub contenders: Vec<Contender>,
     /// The points of the workload at which they are compared, at least one. Contenders are compared
     /// within a cell, never across cells.
     pub cells: Vec<Cell>,
-    /// Index of the contender that each other one is compared with; `None`: every pair is.
+    /// Index of the contender that the others are compared with; `None`: all pairs are compared.
     #[serde(default)]
     pub reference: Option<usize>,
     /// Parity switches that differ between contenders on purpose ("workers").
     #[serde(default)]
     pub declared: Vec<String>,
-    /// What was printed of this experiment elsewhere.
+    /// Figures of this experiment that were printed elsewhere.
     #[serde(default)]
     pub published: Option<Published>,
     /// How many blocks.
     pub blocks: Blocks,
     /// How long a visit is.
     pub visit: VisitPlan,
-    /// What a visit looks for in place of one load: the highest rate that holds.
+    /// Search for the highest rate that holds, in place of one load.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub search: Option<SearchPlan>,
-    /// Whether a visit of a disturbed machine is used as it is, and not made again.
+    /// Whether disturbed visits are used as they are, and not repeated.
     #[serde(default)]
     pub keep_disturbed: bool,
-    /// Metrics that get a verdict a pair; the first is the primary one.
+    /// Metrics that get a verdict for each pair; the first is the primary one.
     pub metrics: Vec<Metric>,
-    /// A difference smaller than this is of no interest (the equivalence margin).
+    /// Smaller differences do not matter (the equivalence margin).
     pub margin: Share,
     /// Longest time for the whole run; blocks that do not fit are not started.
     pub budget: Nanos,
@@ -52,13 +52,13 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// What a contender is asked to do in a cell.
+    /// The work of a contender in a cell.
     pub fn work(&self, cell: usize, contender: usize) -> Workload {
         self.contenders[contender].work.over(&self.cells[cell].workload)
     }
 
-    /// The path that a contender is asked for in a cell. The site has one page a size: that of the first
-    /// cell is [`Workload::PAGE`], the others lie beside it; and one program a time that one sleeps.
+    /// The path that a contender is asked for in a cell. The site has one page per size: that of the first cell is
+    /// [`Workload::PAGE`], and the others are beside it. It has one program per sleep time.
     pub fn target(&self, cell: usize, contender: usize) -> String {
         let work = self.work(cell, contender);
         if let Some(sleep) = work.sleep {
@@ -71,7 +71,7 @@ impl Plan {
         }
     }
 
-    /// Sizes of the pages of the site, that of [`Workload::PAGE`] first.
+    /// Sizes of the site's pages; the first is that of [`Workload::PAGE`].
     pub fn pages(&self) -> Vec<Bytes> {
         let mut pages = vec![self.cells[0].workload.page];
         for cell in 0..self.cells.len() {
@@ -85,7 +85,7 @@ impl Plan {
         pages
     }
 
-    /// How long the programs of the site sleep, each once: [`Workload::sleep`].
+    /// The sleep times of the site's programs, each once: [`Workload::sleep`].
     pub fn sleeps(&self) -> Vec<Nanos> {
         let mut sleeps = Vec::new();
         for cell in 0..self.cells.len() {
@@ -96,7 +96,7 @@ impl Plan {
         sleeps
     }
 
-    /// Leaves out the contenders for which `stays` is false, and what speaks of them.
+    /// Leaves out the contenders for which `stays` is false, and everything that refers to them.
     pub fn keep(&mut self, stays: impl Fn(&Contender) -> bool) {
         let kept: Vec<usize> =
             (0..self.contenders.len()).filter(|&n| stays(&self.contenders[n])).collect();
@@ -116,8 +116,8 @@ impl Plan {
         self.contenders = kept.iter().map(|&index| self.contenders[index].clone()).collect();
     }
 
-    /// Leaves out the cells for which `stays` is false, the contenders that took part in those alone, and
-    /// what speaks of them.
+    /// Leaves out the cells for which `stays` is false, the contenders that take part only in those, and everything
+    /// that refers to them.
     pub fn keep_cells(&mut self, stays: impl Fn(&Cell) -> bool) {
         let kept: Vec<usize> = (0..self.cells.len()).filter(|&n| stays(&self.cells[n])).collect();
         if kept.len() == self.cells.len() {
@@ -153,12 +153,12 @@ impl Plan {
         all.filter(|&(a, b)| a < b && is_wanted(a, b)).collect()
     }
 
-    /// Visits of a block in which every cell is visited.
+    /// Number of visits in a block in which every cell is visited.
     pub fn visits_per_block(&self) -> usize {
         (0..self.cells.len()).map(|cell| self.in_cell(cell).count()).sum()
     }
 
-    /// The load of such a block, with nothing of the time between its visits.
+    /// The load of such a block, without the time between its visits.
     pub fn load_of_block(&self) -> Nanos {
         Nanos(self.visit.load().0.saturating_mul(self.visits_per_block() as u64))
     }
@@ -167,10 +167,9 @@ impl Plan {
 /// One point of the workload.
 #[derive(Debug, Default, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Cell {
-    /// Its place on each axis ("connections=10, page=3 KB"), unique in the plan; empty where a plan has
-    /// one cell.
+    /// Its value on each axis ("connections=10, page=3 KB"), unique in the plan; empty if the plan has only one cell.
     pub name: String,
-    /// What contenders are asked to do there.
+    /// The work of the contenders there.
     pub workload: Workload,
 }
 
@@ -181,16 +180,16 @@ impl Cell {
     }
 }
 
-/// Figures that someone printed of the same experiment, to be set beside today's.
+/// Figures that someone printed of the same experiment, to be shown beside today's.
 #[derive(Debug, Default, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Published {
     /// Who, where, when.
     pub source: String,
-    /// On what machine, with what versions.
+    /// The machine and the versions.
     pub machine: String,
-    /// What it concluded, in a sentence.
+    /// Its conclusion, in a sentence.
     pub claim: String,
-    /// Index of the contender over which the figures are ratios; `None`: they are absolute.
+    /// Index of the contender that the figures are relative to; `None`: they are absolute.
     #[serde(default)]
     pub over: Option<usize>,
     /// The figures.
@@ -200,29 +199,29 @@ pub struct Published {
 /// One printed figure.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct PublishedFigure {
-    /// Index of the contender that stands for what was measured then.
+    /// Index of the contender that corresponds to what was measured then.
     pub contender: usize,
     /// Index of the cell.
     pub cell: usize,
-    /// Of what.
+    /// The metric.
     pub metric: Metric,
     /// As printed, in the metric's unit.
     pub value: f64,
-    /// Of what exactly, where several printed figures stand for one contender ("2.1.2").
+    /// What exactly was measured, if several printed figures belong to one contender ("2.1.2").
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub of: String,
 }
 
-/// One of those compared.
+/// One of the compared servers.
 #[derive(Debug, Default, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Contender {
     /// Name in reports, unique in the plan ("joust reactor", "apache event").
     pub name: String,
     /// The adapter that runs it ("joust", "apache", "nginx", "lighttpd").
     pub server: String,
-    /// What differs from the adapter's defaults.
+    /// Settings that differ from the adapter's defaults.
     pub settings: Settings,
-    /// What it is asked to do that the others are not.
+    /// Its changes to the workload.
     #[serde(default, skip_serializing_if = "Change::is_none")]
     pub work: Change,
     /// Indices of the cells in which it takes part; empty: all.
@@ -260,21 +259,21 @@ impl fmt::Display for SettingValue {
     }
 }
 
-/// What the contenders are asked to do.
+/// The work of the contenders.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Workload {
-    /// What is fetched: [`Workload::PAGE`], or a program's path.
+    /// What is requested: [`Workload::PAGE`], or a program's path.
     #[serde(default = "page_path")]
     pub target: String,
-    /// A CGI program of the site is asked for in place of `target`: one that sleeps so long and then
-    /// answers with a line. What it costs is waiting, as for a database.
+    /// Requests a CGI program of the site in place of `target`: it sleeps this long and then answers with a line. Its
+    /// cost is waiting, as for a database.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sleep: Option<Nanos>,
-    /// Size of the page that is fetched; of a program's answer nothing is known before.
+    /// Size of the requested page; the size of a program's answer is not known beforehand.
     pub page: Bytes,
     /// Concurrent connections.
     pub connections: u32,
-    /// Whether connections are used again.
+    /// Whether connections are reused.
     pub keep_alive: bool,
     /// Threads of the generator.
     pub threads: u32,
@@ -283,11 +282,11 @@ pub struct Workload {
     /// Requests that are due a second, open loop; `None`: closed loop.
     #[serde(default)]
     pub rate: Option<PerSecond>,
-    /// Who asks: [`Workload::OURS`], or another tool ("wrk").
+    /// Who makes the load: [`Workload::OURS`], or another tool ("wrk").
     #[serde(default = "ours")]
     pub client: String,
-    /// How far our generator verifies bodies against those that were fetched alone before the run.
-    /// Other tools cannot. [`Bodies::None`] in older files.
+    /// How far our generator compares bodies with those that were fetched alone before the run. Other tools cannot.
+    /// [`Bodies::None`] in older files.
     #[serde(default)]
     pub verify: Bodies,
 }
@@ -298,7 +297,7 @@ impl Workload {
     /// Name of our own generator.
     pub const OURS: &'static str = "load";
 
-    /// Whether the page is fetched, and not a program.
+    /// Whether the page is requested, and not a program.
     pub fn is_page(&self) -> bool {
         self.sleep.is_none() && self.target == Self::PAGE
     }
@@ -329,7 +328,7 @@ fn ours() -> String {
     Workload::OURS.to_owned()
 }
 
-/// What of a workload is otherwise: `None` is as it was. Field by field as in [`Workload`].
+/// Changes to a workload, field by field as in [`Workload`]; `None`: unchanged.
 #[derive(Debug, Default, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 #[expect(missing_docs, reason = "each is the field of its name")]
@@ -357,12 +356,12 @@ pub struct Change {
 }
 
 impl Change {
-    /// Whether nothing is otherwise.
+    /// Whether nothing changes.
     pub fn is_none(&self) -> bool {
         *self == Self::default()
     }
 
-    /// This change after that one: what neither makes stays as it was.
+    /// This change after that one: fields that neither changes stay unchanged.
     pub fn on_top_of(&self, before: &Self) -> Self {
         let one = self.clone();
         let other = before.clone();
@@ -400,7 +399,7 @@ impl Change {
 /// How many blocks. Stopping looks at the width of intervals, never at significance.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Blocks {
-    /// At least; before that nothing is looked at.
+    /// At least; before that no interval is looked at.
     pub min: u32,
     /// At most.
     pub max: u32,
@@ -412,10 +411,9 @@ pub struct Blocks {
 /// How long a visit is.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct VisitPlan {
-    /// Load before measuring, cut off without looking.
+    /// Load before measuring, which is cut off whatever it shows.
     pub warm_up: Nanos,
-    /// Longest further warm-up, until the rate changes no more (a change-point test over its
-    /// intervals); zero: none.
+    /// Longest further warm-up, until the rate no longer changes (a change-point test over its intervals); zero: none.
     #[serde(default)]
     pub settle: Nanos,
     /// Load that is measured; a further cut may be made inside it (MSER-5).
@@ -423,16 +421,16 @@ pub struct VisitPlan {
 }
 
 impl VisitPlan {
-    /// How long a visit loads its server, where there is no further warm-up.
+    /// How long a visit loads its server, without a further warm-up.
     pub fn load(&self) -> Nanos {
         self.warm_up.saturating_add(self.measure)
     }
 }
 
-/// A search in each visit, by loads as long as [`VisitPlan::measure`].
+/// A search in each visit, with loads as long as [`VisitPlan::measure`].
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct SearchPlan {
-    /// What is to hold, at least one.
+    /// The goals that must hold, at least one.
     pub goals: Vec<Goal>,
     /// How wide its interval may be: high / low - 1.
     pub precision: Share,
@@ -440,7 +438,7 @@ pub struct SearchPlan {
     pub tries_max: u32,
 }
 
-/// Which CPUs are whose.
+/// The CPUs of the server and of the generator.
 #[derive(Debug, Default, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CpuLayout {
     /// The server's; empty: not pinned.

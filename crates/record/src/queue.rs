@@ -1,23 +1,21 @@
-//! Whether the queue before a server grew while a load was on: then it was asked for more than it can do, and
-//! its latencies are those of the load's length. Owns the judgement; must not know who asks.
-//! Start reading at [`LoadRecord::queue_growth`].
+//! Whether the queue before a server grew during a load: then the rate was above its capacity, and its latencies depend
+//! on the length of the load. Owns the judgement; must not know who asks. Start reading at
+//! [`LoadRecord::queue_growth`].
 //!
-//! What grows is seen in the response times, which count from when a request was due and so hold every
-//! wait, wherever it is: here for a connection, in the backlog, in the server. A server that does 1 % less
-//! than it is asked answers 10 ms later with every second. By Little's law the requests in the system grow
-//! by rate x response time.
+//! Growth shows in the response times. They count from when a request was due, so they include every wait, wherever it
+//! is: for a connection, in the backlog, in the server. A server that does 1 % less than the requested rate answers 10
+//! ms later with every second. By Little's law the number of requests in the system grows by rate x response time.
 
 use stats::Trend;
 use units::Nanos;
 
 use crate::load::LoadRecord;
 
-/// Part of the window, at its start, that is not looked at: a queue that is empty at the start fills up to
-/// where it stays.
+/// Part of the window, at its start, that is ignored: a queue that is empty at the start fills up to its steady level.
 const FILLING: f64 = 0.2;
 
-/// Chance of a slope that is none, from which on it counts as one. Near the limit response times follow
-/// each other, and drift by more than that: a rate that is so near does not hold more often than it does.
+/// A slope counts if its p without a trend is below this. Near the limit response times are autocorrelated and drift
+/// more than by chance; a rate that near does not hold reliably anyway.
 const P_MAX: f64 = 0.01;
 
 /// The queue grew only if the slope adds at least this many requests over the window.
@@ -25,19 +23,19 @@ const REQUESTS_MIN: f64 = 2.0;
 /// The same as a share of the rate: a server that warms up or cools down causes smaller slopes.
 const EXCESS_MIN: f64 = 0.001;
 
-/// Beyond how many standard deviations a number of requests is too many to be chance.
+/// A number of requests beyond this many standard deviations is not due to chance.
 const BEYOND_CHANCE: f64 = 3.0;
 
 /// How a queue grew.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct QueueGrowth {
-    /// Requests that were in the system at the end and not at the start.
+    /// Requests that were added to the system from the start to the end.
     pub requests: f64,
 }
 
 impl LoadRecord {
-    /// How the queue grew, if it did, in an open loop of a steady rate. Too short a load, or one with too
-    /// few replies to see a trend, is judged by its end alone.
+    /// How the queue grew, if it did, in an open loop with a steady rate. If there are too few intervals with replies
+    /// for a trend, only the end of the load decides.
     pub fn queue_growth(&self) -> Option<QueueGrowth> {
         let asked_per_s = self.open_loop?.asked_per_s;
         if asked_per_s <= 0.0 {
@@ -53,7 +51,7 @@ impl LoadRecord {
         }
     }
 
-    /// Mean response time of each interval in the window but the first few, by its middle; in seconds.
+    /// Mean response time in seconds of each interval in the window except the first few, by its middle.
     fn responses(&self) -> Vec<(f64, f64)> {
         let window = Nanos::from_secs_f64(self.seconds);
         let from = Nanos::from_secs_f64(FILLING * self.seconds);
@@ -67,8 +65,8 @@ impl LoadRecord {
             .collect()
     }
 
-    /// As many as stay in a system that is steady are there at its end too: rate x response time (Little).
-    /// Where they grew from nothing, it is twice as many.
+    /// A steady system holds rate x response time requests at all times (Little's law), so also at the end. If the
+    /// number grew from nothing, it is twice as many.
     fn growth_at_end(&self, asked_per_s: f64) -> Option<QueueGrowth> {
         let open = self.open_loop?;
         let ended = self.requests.done - self.requests.drained;
@@ -129,7 +127,7 @@ mod tests {
             load.requests.drained = drained;
             load.queue_growth().is_some()
         };
-        // Four are in the system, more or less.
+        // About four requests are in the system.
         assert!(!short(4, 10.0) && !short(10, 10.0));
         assert!(short(40, 50.0), "as many as came in a tenth of the time");
         assert!(!short(40, 100.0), "that is how long they take");

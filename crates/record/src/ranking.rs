@@ -1,4 +1,4 @@
-//! Who is best, and who cannot be told apart.
+//! Which contenders are best, and which cannot be told apart.
 
 use serde::{Deserialize, Serialize};
 use units::Share;
@@ -10,16 +10,16 @@ use crate::metric::Metric;
 pub struct Ranking {
     /// Index of the cell.
     pub cell: usize,
-    /// By what.
+    /// The metric.
     pub metric: Metric,
     /// Blocks that all of them have.
     pub blocks: u32,
     /// Best first.
     pub places: Vec<RankedContender>,
-    /// Whether groups overlap: somebody is not told apart from two who are. Then there are no places
-    /// 1, 2, 3, only letters.
+    /// Whether groups overlap: a contender is not told apart from two who are. Then there are no places 1, 2, 3, only
+    /// letters.
     pub overlapping: bool,
-    /// Indices of contenders that are not ranked, as a pair with one of them is withheld.
+    /// Indices of contenders that are not ranked, because a pair with one of them is withheld.
     pub unranked: Vec<usize>,
 }
 
@@ -30,14 +30,14 @@ pub struct RankedContender {
     pub contender: usize,
     /// Its value over the first one's, by the same robust centre over blocks as a verdict's ratio.
     pub to_first: f64,
-    /// A letter a group that it is in ("ab").
+    /// The letters of its groups ("ab").
     pub letters: String,
-    /// Chance that it is the best, given these blocks. Older files: share of resamples of the blocks.
+    /// Probability that it is the best, given these blocks. Older files: share of resamples of the blocks.
     pub best: Share,
 }
 
 impl Ranking {
-    /// Indices of those of whom nobody is surely better: all who share a letter with the first.
+    /// Indices of the contenders that share a letter with the first: none is certainly better than they are.
     pub fn top(&self) -> Vec<usize> {
         let Some(first) = self.places.first() else { return Vec::new() };
         let shares = |place: &&RankedContender| {

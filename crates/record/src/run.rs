@@ -1,4 +1,4 @@
-//! A whole experiment, as it lies in its file.
+//! A whole experiment, as its file holds it.
 
 use serde::{Deserialize, Serialize};
 
@@ -32,22 +32,22 @@ pub struct RunRecord {
     pub plan: Plan,
     /// The machine.
     pub facts: Facts,
-    /// Which CPUs were whose.
+    /// The CPUs of the server and of the generator.
     pub layout: CpuLayout,
-    /// One an entry of `plan.contenders`, in the same order.
+    /// One for each entry of `plan.contenders`, in the same order.
     pub contenders: Vec<ContenderFacts>,
-    /// Asked for, but not installed.
+    /// Requested, but not installed.
     pub skipped: Vec<Skipped>,
-    /// Every visit, in the order they were made.
+    /// Every visit, in order of time.
     pub visits: Vec<Visit>,
-    /// What the doctor saw.
+    /// The doctor's findings.
     pub findings: Vec<Finding>,
-    /// What may be said of each pair, metric by metric, the primary metric first.
+    /// The verdicts of each pair, metric by metric, the primary metric first.
     pub verdicts: Vec<PairVerdict>,
-    /// What else is said of the cells; empty in a file of a joust that did not say it.
+    /// Further results of the cells; empty in files of a joust that did not have them.
     #[serde(default)]
     pub analysis: Analysis,
-    /// Whether its file is as it was written.
+    /// Whether its file is unchanged.
     #[serde(skip)]
     pub integrity: Integrity,
 }
@@ -62,17 +62,17 @@ pub enum Ending {
     Blocks,
     /// The budget was used.
     Budget,
-    /// It was broken off; what was measured is here.
+    /// It was interrupted; the record holds what was measured.
     Incomplete {
         /// Why.
         reason: String,
     },
 }
 
-/// What was really run under a contender's name.
+/// What actually ran under a contender's name.
 #[derive(Debug, Default, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ContenderFacts {
-    /// The server's own word for its version.
+    /// The server's version as it prints it.
     pub version: String,
     /// The command line.
     pub command: String,
@@ -80,13 +80,13 @@ pub struct ContenderFacts {
     pub files: Vec<(String, String)>,
     /// Settings that decide comparability, read back ("keep_alive_requests" to "unlimited").
     pub parity: std::collections::BTreeMap<String, String>,
-    /// Body's SHA-256 in hex, as fetched alone before the run; empty where it never answered. Of the
-    /// first path that is asked for; the others stand in `bodies`.
+    /// SHA-256 in hex of the body, as fetched alone before the run; empty if it never answered. This is for the first
+    /// path that is requested; the others are in `bodies`.
     pub body_sha256: String,
-    /// SHA-256 in hex of every path that the contender is asked for.
+    /// SHA-256 in hex for every path that the contender is asked for.
     #[serde(default)]
     pub bodies: std::collections::BTreeMap<String, String>,
-    /// Head of that answer, as it came.
+    /// Head of that answer, as received.
     pub head: String,
 }
 
@@ -97,7 +97,7 @@ pub struct Skipped {
     pub name: String,
     /// Why ("nginx is not installed").
     pub reason: String,
-    /// The command that brings it.
+    /// The command that installs it.
     pub remedy: String,
 }
 
@@ -110,8 +110,8 @@ impl RunRecord {
         crate::json::write(self)
     }
 
-    /// As [`RunRecord::to_json`], with a digest of it as the last field: for the file that is written when
-    /// it was measured, and for no other, because what was changed would look as if it had not been.
+    /// As [`RunRecord::to_json`], with its digest as the last field. Only for the file that is written right after
+    /// measuring: sealing a changed record would make it look unchanged.
     pub fn to_sealed_json(&self) -> String {
         seal::seal(&self.to_json())
     }
@@ -119,8 +119,8 @@ impl RunRecord {
     /// Reads what [`RunRecord::to_json`] or [`RunRecord::to_sealed_json`] wrote.
     ///
     /// # Errors
-    /// [`ReadError`]: not JSON, of another shape, of a version that this joust does not know, or with
-    /// an index of a contender that is not there; below this, indices are not checked again.
+    /// [`ReadError`]: not JSON, of another shape, of a version that this joust does not know, or with the index of a
+    /// contender that does not exist. Callers need not check indices again.
     pub fn from_json(text: &str) -> Result<Self, ReadError> {
         let mut run: Self = crate::json::read(text, Self::FORMAT, OLDER)?;
         run.integrity = seal::check(text);
@@ -130,7 +130,7 @@ impl RunRecord {
         }
     }
 
-    /// The part whose contenders or cells are not those of the plan.
+    /// The part that refers to a contender or cell outside the plan.
     fn misfit(&self) -> Option<&'static str> {
         let Plan { contenders, cells, reference, published, .. } = &self.plan;
         let knows = |contender: usize| contender < contenders.len();
@@ -163,9 +163,8 @@ impl RunRecord {
         parts.into_iter().find_map(|(part, fits)| (!fits).then_some(part))
     }
 
-    /// The run as it was in one cell, as if it had been planned alone: its visits, verdicts and findings,
-    /// and the contenders that take part, whose indices are anew from 0. For whoever judges or shows cells
-    /// one by one.
+    /// The run as it was in one cell, as if it had been planned alone: its visits, verdicts and findings, and the
+    /// contenders that take part, re-indexed from 0. For code that judges or shows cells one by one.
     pub fn at(&self, cell: usize) -> Self {
         let part: Vec<usize> = self.plan.in_cell(cell).collect();
         let anew = |contender: usize| part.iter().position(|&one| one == contender);
@@ -206,14 +205,14 @@ impl RunRecord {
         }
     }
 
-    /// Facts of a contender, with the body of what it is asked for in that cell.
+    /// Facts of a contender, with the body of its target in that cell.
     fn facts_at(&self, cell: usize, contender: usize) -> ContenderFacts {
         let facts = self.contenders[contender].clone();
         let body = facts.bodies.get(&self.plan.target(cell, contender)).cloned();
         ContenderFacts { body_sha256: body.unwrap_or(facts.body_sha256), ..facts }
     }
 
-    /// All that is not by cell.
+    /// Everything that does not depend on the cell.
     fn without_parts(&self) -> Self {
         Self {
             format: self.format.clone(),

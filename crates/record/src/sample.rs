@@ -1,27 +1,27 @@
-//! One request and what came of it.
+//! One request and its outcome.
 
 use serde::{Deserialize, Serialize};
 use units::Nanos;
 
-/// How a request ended. All but `Ok` are failures; each is told apart because each has another cause.
+/// How a request ended. All but `Ok` are failures; they are distinguished because their causes differ.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Outcome {
     /// A complete, well-formed reply of the expected status and length.
     Ok,
-    /// A complete reply, but its status is not one that was expected (default: 200 to 399).
+    /// A complete reply, but with an unexpected status (default: 200 to 399 are expected).
     UnexpectedStatus,
-    /// A complete reply whose body has not the length that was expected.
+    /// A complete reply whose body does not have the expected length.
     WrongLength,
-    /// A complete reply without a header field that was asked for.
+    /// A complete reply without a required header field.
     WrongHeader,
-    /// A complete reply whose body is not the one that was expected.
+    /// A complete reply whose body is not the expected one.
     WrongBody,
     /// Bytes that are not HTTP, or whose framing is not allowed.
     Protocol,
-    /// A redirect after as many as were to be followed ([`crate::LoadPlan::follow`]).
+    /// A redirect beyond the allowed number ([`crate::LoadPlan::follow`]).
     TooManyRedirects,
-    /// A redirect whose Location leads nowhere: no http URL, or a host without an address.
+    /// A redirect with an unusable Location: not an http URL, or a host without an address.
     BadRedirect,
     /// The connection was refused (nobody listens).
     ConnectRefused,
@@ -31,27 +31,27 @@ pub enum Outcome {
     ConnectTimeout,
     /// The TLS handshake took longer than the timeout. Older files count it as `ConnectTimeout`.
     TlsTimeout,
-    /// The proxy could not be reached, or opened no tunnel to the server.
+    /// The proxy could not be reached, or did not open a tunnel to the server.
     Proxy,
-    /// The TLS handshake failed, or a record was wrong.
+    /// The TLS handshake failed, or a record was invalid.
     Tls,
-    /// Reset by the peer (RST) before a byte of the reply. In older files closed, too.
+    /// Reset by the peer (RST) before the first byte of the reply. In older files also closed.
     ResetBeforeFirstByte,
-    /// Reset by the peer (RST) inside the reply. In older files closed, too.
+    /// Reset by the peer (RST) inside the reply. In older files also closed.
     ResetAfterFirstByte,
-    /// Closed by the peer in order (FIN) before a byte of the reply.
+    /// Closed properly by the peer (FIN) before the first byte of the reply.
     ClosedBeforeFirstByte,
-    /// Closed by the peer in order (FIN) inside the reply.
+    /// Closed properly by the peer (FIN) inside the reply.
     ClosedAfterFirstByte,
-    /// No byte of the reply came within the timeout.
+    /// No byte of the reply arrived within the timeout.
     TimeoutWaiting,
     /// The reply began but was not complete within the timeout.
     TimeoutReading,
-    /// This process may open no more files (EMFILE, ENFILE).
+    /// This process cannot open more files (EMFILE, ENFILE).
     FdExhausted,
     /// No local port was free (EADDRNOTAVAIL).
     PortExhausted,
-    /// Still out when the load ended. Not a failure of the server, and not a success.
+    /// Still in flight when the load ended. Neither a failure of the server nor a success.
     Unanswered,
 }
 
@@ -83,7 +83,7 @@ impl Outcome {
         Self::Unanswered,
     ];
 
-    /// Whether the reply came whole, as expected or not.
+    /// Whether the reply was complete, as expected or not.
     pub fn is_complete(self) -> bool {
         matches!(
             self,
@@ -102,7 +102,7 @@ impl Outcome {
 /// and `done` is then the instant of the failure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Sample {
-    /// When it was meant to start. Closed loop: when its connection became free.
+    /// When it was due. Closed loop: when its connection became free.
     pub due: Nanos,
     /// When its first byte was handed to the kernel.
     pub sent: Nanos,
@@ -114,54 +114,54 @@ pub struct Sample {
     pub bytes_read: u64,
     /// Bytes of the reply's body (after removal of chunk framing).
     pub bytes_body: u64,
-    /// Status of the reply, also where it broke off behind its head; 0: no head came. In older files it is 0
-    /// wherever the reply is not whole.
+    /// Status of the reply, even if it broke off after its head; 0: no complete head. In older files it is 0 for every
+    /// incomplete reply.
     pub status: u16,
-    /// What came of it.
+    /// Its outcome.
     pub outcome: Outcome,
     /// Index of the connection slot, 0 to connections - 1.
     pub conn: u32,
-    /// Of `bytes_read`: the head, interim ones included; 0 where it was not complete.
+    /// Of `bytes_read`: the head, with interim ones; 0 if it was not complete.
     #[serde(default)]
     pub bytes_head: u32,
-    /// How it came to its connection.
+    /// How it got its connection.
     #[serde(default, skip_serializing_if = "Carrier::is_default")]
     pub carrier: Carrier,
-    /// What had become of its connection when it ended.
+    /// The state of its connection when it ended.
     #[serde(default, skip_serializing_if = "AtEnd::is_default")]
     pub at_end: AtEnd,
-    /// Which request it was: its index in [`LoadPlan::requests`](crate::LoadPlan::requests), or the number
-    /// that a scenario gave it.
+    /// Which request it was: its index in [`LoadPlan::requests`](crate::LoadPlan::requests), or the number from the
+    /// scenario.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub request: u32,
 }
 
-/// How a request came to its connection.
+/// How a request got its connection.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Carrier {
-    /// Another request had been on it.
+    /// The connection had carried another request.
     #[default]
     Reused,
-    /// It was made for this request: `sent - due` is the time to connect, TLS included.
+    /// The connection was opened for this request: `sent - due` is the time to connect, TLS included.
     Fresh,
-    /// The same, since the server had closed the one before in order while it was idle.
+    /// The same, because the server had closed the previous one properly while it was idle.
     Replacing,
-    /// The one that it was sent on was closed before a byte of the reply, and it was sent once more on
-    /// a new one. `sent` is of the first time.
+    /// The server closed its connection before the first byte of the reply, and the request was sent again on a new
+    /// one. `sent` is that of the first time.
     Retried,
 }
 
-/// What had become of a connection when a request on it ended.
+/// The state of a connection when a request on it ended.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum AtEnd {
-    /// The reply said that another request may follow.
+    /// The reply allowed another request.
     #[default]
     Kept,
-    /// The reply said that it was the last.
+    /// The reply announced that it was the last.
     Last,
-    /// The server had closed it in order (FIN): that is how the reply ended, or was cut.
+    /// The server closed it properly (FIN), which ended the reply or cut it off.
     Closed,
     /// It was lost (reset, refused, timed out) or given up.
     Lost,
@@ -179,21 +179,21 @@ impl AtEnd {
     }
 }
 
-/// As serde wants it: most loads have one request, whose index needs no room in a file.
+/// For serde: most loads have only one request, whose index is left out of the file.
 fn is_zero(number: &u32) -> bool {
     *number == 0
 }
 
 impl Sample {
-    /// Whether the server could not be reached or was lost, or did not answer in time: of all failures
-    /// those that are not about what a reply says.
+    /// Whether the server could not be reached, was lost, or did not answer in time: all failures that are not about
+    /// the content of a reply.
     pub fn is_lost(&self) -> bool {
         self.at_end == AtEnd::Lost
             && !matches!(self.outcome, Outcome::Protocol | Outcome::Unanswered)
     }
 }
 
-/// Number of failures of each kind; `total` is their sum. `Ok` and `Unanswered` have no place here.
+/// Number of failures of each kind; `total` is their sum. `Ok` and `Unanswered` are not counted here.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 #[expect(missing_docs, reason = "each field is the outcome of its name")]
@@ -222,7 +222,7 @@ pub struct ErrorCounts {
 }
 
 impl ErrorCounts {
-    /// The counter of an outcome; `None` for those that are no failure.
+    /// The counter of an outcome; `None` if it is not a failure.
     pub fn of(&mut self, outcome: Outcome) -> Option<&mut u64> {
         Some(match outcome {
             Outcome::Ok | Outcome::Unanswered => return None,

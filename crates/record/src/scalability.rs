@@ -14,23 +14,23 @@ pub struct Scalability {
     pub cells: Vec<usize>,
     /// Their connections.
     pub connections: Vec<u32>,
-    /// Requests/s of one connection alone.
+    /// Requests/s of a single connection.
     pub lambda: Coefficient,
-    /// Contention: the share of work that waits its turn.
+    /// Contention: the share of the work that is serialised.
     pub sigma: Coefficient,
-    /// Coherency: what each connection costs each other one.
+    /// Coherency: the cost between each pair of connections.
     pub kappa: Coefficient,
-    /// Connections of the highest throughput; `None` where it never falls.
+    /// Connections of the highest throughput; `None` if it never falls.
     pub peak: Option<f64>,
     /// Largest distance of a level from the law, in ln: above 0.1 the law does not describe it.
     pub misfit_ln: f64,
 }
 
-/// A number of the law.
+/// A coefficient of the law.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Coefficient {
     /// Best fit.
     pub value: f64,
-    /// 95 % interval over blocks; `None` with too few.
+    /// 95 % interval over blocks; `None` with too few blocks.
     pub interval: Option<Band>,
 }

@@ -1,10 +1,9 @@
-//! Users whose next request depends on what they were answered: redirects that are followed, parts of
-//! a page, a program in Lua. Where a list of requests cannot say what is asked, a scenario does. Owns the
-//! shape of the talk between who makes the load and who plays the users; must not know either.
-//! Start reading at [`Users`].
+//! Users whose next request depends on earlier answers: redirects that are followed, parts of a page, a Lua program. A
+//! scenario says what a list of requests cannot. Owns the interface between the code that makes the load and the code
+//! that plays the users; must not know either. Start reading at [`Users`].
 //!
-//! Cost: a call and a copy of its bytes for each request, and of heads and bodies where they are wanted.
-//! A load without a scenario has none of it.
+//! Cost: a call and a copy of the bytes for each request, and a copy of heads and bodies if they are wanted. A load
+//! without a scenario pays nothing.
 
 use std::ops::Range;
 
@@ -12,27 +11,27 @@ use units::Nanos;
 
 use crate::{Origin, Outcome, Sample};
 
-/// Plays all users of a load. Each connection of the plan is a user; it asks, waits until all that it
-/// asked is answered or has failed, perhaps pauses, and asks again.
+/// Plays all users of a load. Each connection of the plan is a user: it sends requests, waits until all of them have
+/// been answered or have failed, may pause, and sends again.
 pub trait Scenario: Sync {
-    /// Those of one thread, made on that thread before the load begins.
+    /// The users of one thread, created on that thread before the load begins.
     fn users(&self, seats: Seats) -> Box<dyn Users + '_>;
 }
 
-/// Which users a thread has.
+/// The users that a thread has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Seats {
     /// Index of the thread, from 0.
     pub thread: u32,
-    /// The number of its first user; [`Sample::conn`] has these numbers.
+    /// The number of its first user, as in [`Sample::conn`].
     pub first: u32,
-    /// How many it has.
+    /// Number of users.
     pub n: u32,
 }
 
-/// The users of one thread. A user is named by its number in the load, [`Sample::conn`].
+/// The users of one thread. A user is identified by its number in the load, [`Sample::conn`].
 pub trait Users {
-    /// What of a reply is to be kept for [`Users::request_ended`].
+    /// The parts of a reply that are kept for [`Users::request_ended`].
     fn wants(&self) -> Wants;
 
     /// How a user begins.
@@ -40,24 +39,24 @@ pub trait Users {
         Turn::after(Nanos::ZERO)
     }
 
-    /// What a user asks now, all of it to one origin. Several requests are sent at once, and answered
-    /// in order. One who asks nothing leaves, unless it comes again ([`Asking::again`]).
+    /// A user's next requests, all to one origin. Several requests are sent at once and answered in order. A user
+    /// without requests leaves, unless it calls [`Asking::again`].
     fn ask(&mut self, user: u32, asking: &mut Asking);
 
-    /// A request has ended, well or not. What is given back counts where nothing more of that user is
-    /// out.
+    /// A request has ended, successfully or not. The returned turn counts only if no other request of that user is in
+    /// flight.
     fn request_ended(&mut self, answer: &Answer<'_>) -> Turn;
 }
 
-/// What of a reply is kept.
+/// The parts of a reply that are kept.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub struct Wants {
     /// The head, from the status line to the empty line.
     pub heads: bool,
     /// The body, after removal of chunk framing.
     pub bodies: WantedBodies,
-    /// Most bytes of a body; what is behind them is counted and not kept. `None`: all of it, as a server
-    /// without an end has it too.
+    /// Most bytes of a body that are kept; further ones are only counted. `None`: the whole body, however long the
+    /// server makes it.
     pub bytes_max: Option<usize>,
 }
 
@@ -76,19 +75,19 @@ pub enum WantedBodies {
 /// What a user does next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Turn {
-    /// Asks again after that pause.
+    /// Sends again after that pause.
     After(Nanos),
-    /// Leaves. The load is over when all have left.
+    /// Leaves. The load ends when all have left.
     Leaves,
-    /// Its request goes on: what it asks next, one request and at once, belongs to the one that was
-    /// answered. The two count as one request, from the first `sent` to the last `done`.
+    /// Its request continues: the next request, a single one sent at once, belongs to the one that was answered. The
+    /// two count as one request, from the first `sent` to the last `done`.
     GoesOn,
-    /// Its request has failed by that, whatever it was answered; it asks again at once.
+    /// Its request has failed with this outcome, whatever the answer was; it sends again at once.
     Fails(Outcome),
 }
 
 impl Turn {
-    /// Asks again after that pause.
+    /// Sends again after that pause.
     pub fn after(pause: Nanos) -> Self {
         Self::After(pause)
     }
@@ -97,7 +96,7 @@ impl Turn {
 /// A request that has ended.
 #[derive(Debug, Clone, Copy)]
 pub struct Answer<'a> {
-    /// Whose it was ([`Sample::conn`]), which ([`Sample::request`]), and what came of it.
+    /// Its user ([`Sample::conn`]), its number ([`Sample::request`]), and its outcome.
     pub sample: &'a Sample,
     /// The head of a complete reply, if wanted.
     pub head: &'a [u8],
@@ -105,12 +104,12 @@ pub struct Answer<'a> {
     pub body: &'a [u8],
 }
 
-/// Requests that a user asks at once.
+/// The requests that a user sends at once.
 #[derive(Debug, Default)]
 pub struct Asking {
-    /// Which origin they go to: of the plan, and behind them those that were added.
+    /// Their origin: one of the plan, or one of those added after them.
     pub origin: u32,
-    /// Origins that nobody has named yet, in the order of their numbers.
+    /// Newly named origins, in the order of their numbers.
     added: Vec<Origin>,
     n_origins: u32,
     bytes: Vec<u8>,
@@ -130,12 +129,12 @@ pub struct UserRequest {
 }
 
 impl Asking {
-    /// For a load with so many origins.
+    /// For a load with that many origins.
     pub fn new(n_origins: u32) -> Self {
         Self { n_origins, ..Self::default() }
     }
 
-    /// Asks this, head and body as they are sent. `number` comes back in [`Sample::request`].
+    /// Adds a request; the bytes are head and body as sent. `number` comes back in [`Sample::request`].
     pub fn request(&mut self, bytes: &[u8], number: u32) {
         let start = self.bytes.len();
         self.bytes.extend_from_slice(bytes);
@@ -143,25 +142,25 @@ impl Asking {
         self.requests.push(UserRequest { bytes: start..self.bytes.len(), is_head, number });
     }
 
-    /// Adds an origin, for this and all later requests of the thread; gives its number.
+    /// Adds an origin, for this and all later requests of the thread; returns its number.
     pub fn add_origin(&mut self, origin: Origin) -> u32 {
         self.added.push(origin);
         self.n_origins += 1;
         self.n_origins - 1
     }
 
-    /// Asks nothing this time, and has another turn after that pause, which is to be more than none:
-    /// a user who never asks would keep all others from asking.
+    /// Sends nothing this time, and has another turn after that pause. The pause must be above zero: a user who never
+    /// sends would block all others.
     pub fn again(&mut self, pause: Nanos) {
         self.again = Some(pause);
     }
 
-    /// After which pause a user who asked nothing has another turn; `None`: it leaves.
+    /// The pause after which a user without requests has another turn; `None`: it leaves.
     pub fn comes_again(&self) -> Option<Nanos> {
         self.again
     }
 
-    /// What was asked.
+    /// The requests added so far.
     pub fn requests(&self) -> &[UserRequest] {
         &self.requests
     }
@@ -176,7 +175,7 @@ impl Asking {
         self.added.drain(..)
     }
 
-    /// Makes room for the next user's.
+    /// Clears it for the next user.
     pub fn clear(&mut self) {
         self.origin = 0;
         self.bytes.clear();

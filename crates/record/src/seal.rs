@@ -1,8 +1,8 @@
-//! How a run file shows that it is as it was written: its last field is a digest of all before it. Owns
-//! writing and checking it; must not know what is in the record. Start reading at [`seal`].
+//! How a run file shows that it is unchanged: its last field is a digest of everything before it. Owns writing and
+//! checking it; must not know what is in the record. Start reading at [`seal`].
 //!
-//! The digest is a check, no signature: who edits a file can make it anew, or leave it out. So a file
-//! whose digest fits proves nothing about who wrote it; one whose digest does not fit was changed.
+//! The digest is a check and not a signature: anyone who edits a file can recompute or remove it. So a matching digest
+//! does not prove who wrote the file, but a digest that does not match proves a change.
 
 use sha2::{Digest as _, Sha256};
 
@@ -13,15 +13,15 @@ const FIELD: &str = ",\"file_sha256\":\"";
 /// Ends it, and the file.
 const END: &str = "\"}\n";
 
-/// Whether a file is as it was written.
+/// Whether a file is unchanged.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub enum Integrity {
-    /// Nothing says so: it has no digest, as those of older versions, or was never in a file.
+    /// Unknown: it has no digest, as in older versions, or was never in a file.
     #[default]
     Unknown,
-    /// Its digest fits.
+    /// Its digest matches.
     Intact,
-    /// Its digest does not fit.
+    /// Its digest does not match.
     Changed,
 }
 
@@ -34,7 +34,7 @@ pub(crate) fn seal(object: &str) -> String {
 /// Compares the text of a file with its digest.
 pub(crate) fn check(text: &str) -> Integrity {
     let Some((open, rest)) = text.rsplit_once(FIELD) else {
-        // A file that was laid out anew has it in another form.
+        // A reformatted file contains the field in another form.
         let name = FIELD.trim_matches([',', ':', '"']);
         let is_there = text.contains(&format!("\"{name}\""));
         return if is_there { Integrity::Changed } else { Integrity::Unknown };

@@ -1,5 +1,5 @@
-//! What a search for the highest rate that holds tried and found. Owns the data; must not know how a
-//! rate is chosen. Start reading at [`SearchRecord`].
+//! The tries and the result of a search for the highest rate that holds. Owns the data; must not know how a rate is
+//! chosen. Start reading at [`SearchRecord`].
 
 use serde::{Deserialize, Serialize};
 use units::{PerSecond, Share};
@@ -11,7 +11,7 @@ use crate::judgement::Judgement;
 use crate::load::LoadRecord;
 use crate::load_plan::LoadPlan;
 
-/// Fewest requests of which it means something that most failed.
+/// With fewer requests, "most failed" means nothing.
 const DUE_MIN: u64 = 10;
 
 /// A search for the highest rate at which goals hold.
@@ -19,25 +19,25 @@ const DUE_MIN: u64 = 10;
 pub struct SearchRecord {
     /// [`SearchRecord::FORMAT`].
     pub format: String,
-    /// What is to hold.
+    /// The goals that must hold.
     pub goals: Vec<Goal>,
-    /// Lowest rate that might be tried, where one was set.
+    /// Lowest rate that may be tried, if one was set.
     pub low: Option<PerSecond>,
-    /// Highest rate that might be tried, where one was set.
+    /// Highest rate that may be tried, if one was set.
     pub high: Option<PerSecond>,
     /// How wide the interval may be: high / low - 1.
     pub precision: Share,
-    /// Tries of one outcome that make it certain.
+    /// Number of equal outcomes that make an outcome certain.
     pub repeats: u32,
     /// Most tries.
     pub tries_max: u32,
     /// Every try, in order.
     pub tries: Vec<Try>,
-    /// Highest rate that held, of those below `lowest_bad`; `None` where none did.
+    /// Highest rate that held, below `lowest_bad`; `None` if none did.
     pub highest_good: Option<PerSecond>,
-    /// Lowest rate that did not hold; `None` where all did.
+    /// Lowest rate that did not hold; `None` if all did.
     pub lowest_bad: Option<PerSecond>,
-    /// What the upper end is the limit of.
+    /// What limits the upper end.
     pub limit: Limit,
     /// How it ended.
     pub ending: SearchEnding,
@@ -48,29 +48,29 @@ pub struct SearchRecord {
 /// One load at one rate.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Try {
-    /// As asked.
+    /// The requested rate.
     pub rate: PerSecond,
-    /// What came of it.
+    /// Its outcome.
     pub outcome: TryOutcome,
-    /// Whether the generator was a limit: then a rate that did not hold says nothing of the server.
+    /// Whether the generator was a limit: then a rate that did not hold says nothing about the server.
     pub is_generator_limit: bool,
     /// Each goal, in the order of the search.
     pub judgements: Vec<Judgement>,
-    /// Requests due, by second; differs from `rate` by the chance of a random law.
+    /// Due requests per second; a random law makes it differ from `rate`.
     pub asked_per_s: f64,
-    /// Requests begun, by second.
+    /// Started requests per second.
     pub begun_per_s: f64,
     /// Goodput.
     pub rate_per_s: f64,
-    /// Response time.
+    /// Median response time.
     pub p50_ms: Option<f64>,
-    /// Response time.
+    /// 99th percentile of response time.
     pub p99_ms: Option<f64>,
-    /// Requests that failed, were unanswered or never begun.
+    /// Requests that failed, were unanswered or were never started.
     pub bad: u64,
     /// Requests that were due.
     pub due: u64,
-    /// By how many requests the queue grew, where it did.
+    /// By how many requests the queue grew, if it did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub queue_grew_by: Option<f64>,
     /// CPU time over wall time of the generator's busiest thread, 0 to 1.
@@ -80,37 +80,36 @@ pub struct Try {
     pub bodies_verified: BodiesVerified,
 }
 
-/// What came of a try.
+/// The outcome of a try.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TryOutcome {
-    /// The rate was reached, every goal met, and the queue did not grow.
+    /// The rate was reached, every goal was met, and the queue did not grow.
     Held,
     /// A goal was broken.
     Broken,
-    /// The rate was not reached, whatever the goals say of what was.
+    /// The rate was not reached, whatever the goals say about the requests that were made.
     RateMissed,
-    /// The queue grew during the try: the server does less than it was asked, and was not given the time
-    /// to show it.
+    /// The queue grew during the try: the server's capacity is below the rate, and the try was too short to show it
+    /// otherwise.
     QueueGrew,
-    /// More than half of the requests failed, and no goal says how many may.
+    /// More than half of the requests failed, and no goal sets a limit for failures.
     MostlyFailed,
-    /// No goal was broken, but the sample was too small for one: not known, and not good.
+    /// No goal was broken, but the sample was too small for one: unknown, and not counted as good.
     TooFewSamples,
 }
 
-/// What the upper end of the interval is the limit of.
+/// What limits the upper end of the interval.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Limit {
-    /// The server, or the connections that it was given.
+    /// The server, or its number of connections.
     Server,
-    /// The generator: the server may hold more.
+    /// The generator: the server may be capable of more.
     Generator,
-    /// The length of a try: one end is missing, and some rates had too few requests to judge the goals
-    /// by.
+    /// The length of a try: one end is missing, and some rates had too few requests to judge the goals.
     Samples,
-    /// Nothing was met: all rates that were tried held.
+    /// No limit was reached: all rates that were tried held.
     NotReached,
 }
 
@@ -118,23 +117,23 @@ pub enum Limit {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SearchEnding {
-    /// Both ends are certain, and as near to each other as was asked.
+    /// Both ends are certain, and within the requested precision.
     Narrow,
-    /// Both ends are certain; between them rates met the goals in some tries only, or had too few
-    /// requests to be judged, in a band too wide for the precision that was asked.
+    /// Both ends are certain. Between them rates met the goals only in some tries, or had too few requests to be
+    /// judged, in a band wider than the requested precision.
     Noisy,
-    /// Every rate held, up to the highest that might be tried.
+    /// Every rate held, up to the highest that may be tried.
     AllGood,
-    /// No rate held, down to the lowest that might be tried or that has enough requests in a try.
+    /// No rate held, down to the lowest that may be tried or that has enough requests in a try.
     NoneGood,
-    /// The most tries were made before both ends were certain.
+    /// The maximum number of tries was made before both ends were certain.
     Tries,
     /// It was interrupted.
     Interrupted,
 }
 
 impl Try {
-    /// Of a load at that rate.
+    /// The try of a load at that rate.
     pub fn of(rate: PerSecond, goals: &[Goal], load: &LoadRecord) -> Self {
         let judgements: Vec<Judgement> = goals.iter().map(|goal| goal.judge(load)).collect();
         let is_any = |met| judgements.iter().any(|judged| judged.met == met);
@@ -179,7 +178,7 @@ impl Try {
         self.outcome == TryOutcome::Held
     }
 
-    /// Whether a longer try, or a higher rate, would tell more: there were too few requests.
+    /// Whether a longer try, or a higher rate, would help: there were too few requests.
     pub fn is_sparse(&self) -> bool {
         self.outcome == TryOutcome::TooFewSamples
     }
@@ -200,8 +199,8 @@ impl SearchRecord {
         rates
     }
 
-    /// Rates above `lowest_bad` that held in every try: a server that is worse at a lower rate, or
-    /// a machine that was disturbed.
+    /// Rates above `lowest_bad` that held in every try: the server is worse at a lower rate, or the machine was
+    /// disturbed.
     pub fn good_above(&self) -> Vec<PerSecond> {
         let Some(bad) = self.lowest_bad else { return Vec::new() };
         let ambiguous = self.ambiguous();
@@ -212,7 +211,7 @@ impl SearchRecord {
         rates
     }
 
-    /// Highest rate, of those below `lowest_bad`, at which most tries had too few requests to be judged.
+    /// Highest rate below `lowest_bad` at which most tries had too few requests to be judged.
     pub fn highest_sparse(&self) -> Option<PerSecond> {
         let is_below = |tried: &&Try| self.lowest_bad.is_none_or(|bad| tried.rate < bad);
         let is_most = |rate: &PerSecond| {
@@ -223,10 +222,10 @@ impl SearchRecord {
         rates.max_by(|a, b| a.0.total_cmp(&b.0))
     }
 
-    /// What is known where no rate held: of those rates only at which a try had enough requests.
+    /// The result if no rate held, based only on rates at which a try had enough requests.
     pub fn none_held(&self) -> String {
         match (self.lowest_bad, self.highest_sparse()) {
-            (Some(bad), None) => format!("met at no rate that was tried, down to {bad}"),
+            (Some(bad), None) => format!("not met at any tried rate, down to {bad}"),
             (Some(bad), Some(sparse)) => format!(
                 "missed at {bad}, and lower rates could not be judged: at {sparse} a try had \
                  too few requests"
@@ -239,9 +238,9 @@ impl SearchRecord {
                 )
             }
             (None, Some(sparse)) => format!(
-                "judged at no rate that was tried, up to {sparse}: tries had too few requests"
+                "not judged at any tried rate, up to {sparse}: the tries had too few requests"
             ),
-            (None, None) if self.tries.is_empty() => "tried at no rate".to_owned(),
+            (None, None) if self.tries.is_empty() => "not tried: no rate was tried".to_owned(),
             (None, None) => {
                 "met in some tries and missed in others at every rate that was tried".to_owned()
             }

@@ -13,22 +13,22 @@ pub struct Shift {
     pub a: usize,
     /// Index of the denominator.
     pub b: usize,
-    /// Blocks with a measured visit of both.
+    /// Blocks in which both have a measured visit.
     pub blocks: u32,
-    /// Deciles, p99 and p99.9, as far as the samples bear them.
+    /// Deciles, p99 and p99.9, as far as there are enough samples.
     pub points: Vec<ShiftPoint>,
 }
 
 /// One quantile of both.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct ShiftPoint {
-    /// Which, 0 to 1.
+    /// The quantile, 0 to 1.
     pub q: f64,
     /// That of a, ms.
     pub a_ms: f64,
     /// That of b, ms.
     pub b_ms: f64,
-    /// a less b, ms: the band.
+    /// a minus b, ms: the band.
     pub difference_ms: Band,
     /// a over b: the band.
     pub ratio: Band,
@@ -42,9 +42,9 @@ pub struct Band {
     pub high: f64,
 }
 
-/// How much of the difference of two mean service times is stalls and how much is the rest: the two
-/// parts add up, in ms and in logarithms. At a fixed number of connections throughput is connections
-/// over mean response time, so the parts of `ln` are those of ln(throughput) with the sign turned.
+/// How much of the difference of two mean service times is stalls and how much is the rest: the two parts add up, in ms
+/// and in logarithms. At a fixed number of connections throughput is connections over mean response time, so the parts
+/// of ln(throughput) are those of `ln` with the opposite sign.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Explanation {
     /// Index of the cell.
@@ -53,22 +53,22 @@ pub struct Explanation {
     pub a: usize,
     /// Index of the denominator.
     pub b: usize,
-    /// Blocks with a measured visit of both.
+    /// Blocks in which both have a measured visit.
     pub blocks: u32,
-    /// What a's service times are made of.
+    /// The modes of a's service times.
     pub of_a: Modes,
-    /// What b's are.
+    /// The modes of b's service times.
     pub of_b: Modes,
-    /// What the main modes contribute to a less b.
+    /// What the main modes contribute to a minus b.
     pub service: CauseShare,
     /// What the stalls contribute.
     pub stalls: CauseShare,
-    /// The stalls' part of the ratio of the means: 1 where they are all of it, above 1 or below 0
-    /// where the two pull in opposite directions; `None` where the means are equal.
+    /// The stalls' part of the ratio of the means: 1 if they explain all of it, above 1 or below 0 if the two pull in
+    /// opposite directions; `None` if the means are equal.
     pub stall_share: Option<f64>,
 }
 
-/// A distribution, taken apart.
+/// The modes of a distribution.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Modes {
     /// Mean of all, ms.
@@ -82,15 +82,15 @@ pub struct Modes {
 /// Requests that took far longer than the rest.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct StallMode {
-    /// Shortest that is counted to it.
+    /// Shortest span counted to it.
     pub from: Nanos,
-    /// Of all requests.
+    /// Its share of all requests.
     pub share: Share,
     /// Their mean, ms.
     pub mean_ms: f64,
 }
 
-/// What one cause contributes.
+/// The contribution of one cause.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct CauseShare {
     /// To the difference of the means, ms.

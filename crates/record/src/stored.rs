@@ -1,5 +1,5 @@
-//! How a histogram lies in a file: base64 of its standard compressed form, as HdrHistogram's own
-//! logs hold it.
+//! How a file stores a histogram: base64 of its standard compressed form, as in HdrHistogram's own
+//! logs.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;

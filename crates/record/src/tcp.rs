@@ -1,25 +1,25 @@
-//! What the kernel knew of the generator's own connections when they ended. Start reading at [`TcpUse`].
+//! What the kernel knew about the generator's own connections when they ended. Start reading at [`TcpUse`].
 
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 use units::Nanos;
 
-/// Sums of TCP_INFO (tcp(7)) over connections of the generator, read just before each is closed. They need no
-/// privilege and belong to no other process.
+/// Sums of TCP_INFO (tcp(7)) over connections of the generator, read just before each is closed. Reading needs no
+/// privilege, and no other process is involved.
 #[derive(Debug, Default, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct TcpUse {
     /// Connections that were established.
     pub connections: u64,
-    /// Of them: those that were looked at. Where a load closes very many, only some are.
+    /// Of them: those that were read. If a load closes very many, only some are.
     pub looked_at: u64,
-    /// Segments that were sent again.
+    /// Segments that were retransmitted.
     pub retransmitted: u64,
     /// Retransmission timeouts, those of SYN included; `None` before Linux 6.7.
     pub timeouts: Option<u64>,
-    /// Time from a first timeout until its connection had recovered; `None` before Linux 6.7. The wait that ended
-    /// in that timeout (a second for a SYN, 200 ms or more for data) is not in it.
+    /// Time from a first timeout until its connection had recovered; `None` before Linux 6.7. It does not include the
+    /// wait before that timeout (a second for a SYN, 200 ms or more for data).
     pub timeout_time: Option<Nanos>,
 }
 
@@ -27,14 +27,14 @@ pub struct TcpUse {
 #[derive(Debug, Default, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ConnectionEnds {
-    /// The server ended the connection in order: it said so in a reply, or closed it (FIN).
+    /// The server ended the connection properly: it announced the end in a reply, or closed it (FIN).
     pub by_server: u64,
     /// Of them: those whose last reply announced it (`Connection: close`, HTTP/1.0).
     pub announced: u64,
-    /// Replies on each connection that the server ended in order, and how many connections had so many. At most
-    /// [`ConnectionEnds::KINDS_MAX`] numbers are kept apart.
+    /// Number of connections that the server ended properly, by the number of replies on them. At most
+    /// [`ConnectionEnds::KINDS_MAX`] different numbers are kept.
     pub replies: BTreeMap<u64, u64>,
-    /// Connections of other numbers of replies.
+    /// Connections with other numbers of replies.
     pub others: u64,
 }
 
@@ -42,14 +42,14 @@ impl ConnectionEnds {
     /// Maximum number of entries in `replies`.
     pub const KINDS_MAX: usize = 64;
 
-    /// The server ended a connection after so many replies.
+    /// The server ended a connection after that many replies.
     pub fn record(&mut self, replies: u64, was_announced: bool) {
         self.by_server += 1;
         self.announced += u64::from(was_announced);
         self.add(replies, 1);
     }
 
-    /// Adds those of another thread or part.
+    /// Adds the counts of another thread or part.
     pub fn merge(&mut self, other: &Self) {
         self.by_server += other.by_server;
         self.announced += other.announced;
@@ -67,7 +67,7 @@ impl ConnectionEnds {
 }
 
 impl TcpUse {
-    /// Adds those of another thread or part.
+    /// Adds the counts of another thread or part.
     pub fn merge(&mut self, other: &Self) {
         self.connections += other.connections;
         self.looked_at += other.looked_at;
@@ -77,7 +77,7 @@ impl TcpUse {
     }
 }
 
-/// `None` stands for nothing known, not for none.
+/// `None` means unknown, not zero.
 fn sum<T: std::ops::Add<Output = T>>(a: Option<T>, b: Option<T>) -> Option<T> {
     match (a, b) {
         (Some(a), Some(b)) => Some(a + b),

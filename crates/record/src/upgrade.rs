@@ -1,16 +1,16 @@
-//! Files of older versions, brought to the shape of today's. Owns what changed from one to the next;
-//! a field that was only added has its default where it is defined. Start reading at [`load_1`].
+//! Upgrades files of older versions to today's shape. Owns what changed from one to the next; a field that was only
+//! added has its default in its definition. Start reading at [`load_1`].
 
 use serde_json::{Map, Value, json};
 
-/// joust-load/1: a plan had one request of one origin, its parts among the rest.
+/// joust-load/1: a plan had one request to one origin, with their parts among its other fields.
 pub(crate) fn load_1(record: &mut Value) {
     if let Some(plan) = record.get_mut("plan").and_then(Value::as_object_mut) {
         plan_1(plan);
     }
 }
 
-/// joust-run/1: as it held loads of joust-load/1.
+/// joust-run/1: it held loads of joust-load/1.
 pub(crate) fn run_1(record: &mut Value) {
     let visits = record.get_mut("visits").and_then(Value::as_array_mut);
     for visit in visits.into_iter().flatten() {

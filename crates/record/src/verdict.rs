@@ -1,4 +1,4 @@
-//! What may be said of a pair of contenders.
+//! The verdict on a pair of contenders.
 
 use serde::{Deserialize, Serialize};
 use units::Share;
@@ -11,22 +11,22 @@ pub struct PairVerdict {
     /// Index of the cell.
     #[serde(default)]
     pub cell: usize,
-    /// What is compared.
+    /// The metric.
     pub metric: Metric,
     /// Index of the numerator.
     pub a: usize,
     /// Index of the denominator.
     pub b: usize,
-    /// The estimate behind the verdict; `None` where fewer than three blocks have a visit of both.
+    /// The estimate behind the verdict; `None` if fewer than three blocks have a visit of both.
     pub estimate: Option<Estimate>,
-    /// What may be said.
+    /// The verdict.
     pub verdict: Verdict,
-    /// What is short; `None` where the pair has as many blocks as the study asks for before it is sure.
+    /// The blocks that are missing; `None` if the pair has at least as many as the study asks for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub short_of: Option<ShortOf>,
 }
 
-/// Fewer blocks than the study asks for: what is said is preliminary.
+/// Fewer blocks than the study asks for: the verdict is preliminary.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ShortOf {
     /// Blocks that the pair has.
@@ -38,23 +38,23 @@ pub struct ShortOf {
 /// A paired log ratio over blocks, as a ratio.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Estimate {
-    /// exp of the centre of the log ratio over blocks, which one wild block does not move; in
-    /// older files of its mean.
+    /// exp of the centre of the log ratio over blocks, which a single outlying block does not move; in older files exp
+    /// of its mean.
     pub ratio: f64,
-    /// Lower end of the 95 % interval, by t of that centre; not adjusted for other pairs, as `p_holm` is.
+    /// Lower end of the 95 % interval, from t of that centre; unlike `p_holm` not adjusted for other pairs.
     pub low: f64,
     /// Upper end.
     pub high: f64,
     /// Blocks with a visit of both.
     pub blocks: u32,
-    /// Standard deviation of the log ratio over blocks, as far as it moves the centre.
+    /// Standard deviation of the log ratio over blocks, as far as it affects the centre.
     pub sd_ln: f64,
-    /// Two-sided p of "no difference", after Holm over the pairs of the metric in all cells that are tested.
-    /// Of a withheld pair, which is not tested, it is what one more test would make it.
+    /// Two-sided p of "no difference", after Holm over the tested pairs of the metric in all cells. A withheld pair is
+    /// not tested; its p is what it would be as one more test.
     pub p_holm: f64,
 }
 
-/// The six things that may be said; no others.
+/// The six possible verdicts.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "says", rename_all = "snake_case")]
 pub enum Verdict {
@@ -65,7 +65,7 @@ pub enum Verdict {
     AtLeast {
         /// The bound: the near end of the interval.
         ratio: f64,
-        /// Why it is no more than a bound.
+        /// Why there is only a bound.
         #[serde(default)]
         cause: BoundCause,
     },
@@ -73,7 +73,7 @@ pub enum Verdict {
     AtMost {
         /// The bound: the near end of the interval.
         ratio: f64,
-        /// Why it is no more than a bound.
+        /// Why there is only a bound.
         #[serde(default)]
         cause: BoundCause,
     },
@@ -84,37 +84,36 @@ pub enum Verdict {
     },
     /// `undecided: about 14 more blocks needed`
     Undecided {
-        /// Blocks still needed, with 80 % power, for the difference that was seen: to tell it apart, or to
-        /// show that it lies within the margin, whichever is nearer. `None` where there is no number that
-        /// could be planned for.
+        /// Blocks still needed, with 80 % power, for the nearer of two answers: the observed difference is told apart,
+        /// or is shown to lie within the margin. `None` if that number is too large to plan for.
         more_blocks: Option<u32>,
         /// The equivalence margin.
         margin: Share,
     },
     /// `withheld: REASON`
     Withheld {
-        /// Which finding, on whom.
+        /// The finding, and the contender.
         reason: String,
     },
 }
 
-/// Why a ratio is no more than a bound.
+/// Why there is only a bound.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum BoundCause {
-    /// One side was at a ceiling that was not its own.
+    /// One side was limited by a ceiling that was not its own.
     #[default]
     Ceiling,
-    /// That there is a difference is sure, but its interval is too wide to give its size.
+    /// There certainly is a difference, but its interval is too wide to give its size.
     WideInterval,
 }
 
-/// An interval whose upper end is more than so many times its lower end gives no size: only its near end
-/// is said.
+/// If the upper end of an interval is more than this many times its lower end, it gives no size, and the verdict states
+/// only its near end.
 const INTERVAL_SPAN_MAX: f64 = 2.0;
 
 impl Verdict {
-    /// A difference that is sure, with the interval of its ratio, which excludes 1.
+    /// A certain difference, with the interval of its ratio, which excludes 1.
     pub fn of_difference(ratio: f64, (low, high): (f64, f64)) -> Self {
         let cause = BoundCause::WideInterval;
         match high / low > INTERVAL_SPAN_MAX {
@@ -124,12 +123,12 @@ impl Verdict {
         }
     }
 
-    /// Whether it puts one side ahead of the other.
+    /// Whether it says that one side is better.
     pub fn tells_apart(&self) -> bool {
         matches!(self, Self::Ratio { .. } | Self::AtLeast { .. } | Self::AtMost { .. })
     }
 
-    /// The same, said of b over a.
+    /// The same verdict for b over a.
     pub fn turned(&self) -> Self {
         match *self {
             Self::Ratio { ratio, low, high } => {

@@ -21,7 +21,7 @@ pub struct Visit {
     pub block: u32,
     /// Place in the order of its cell in the block, from 0.
     pub position: u32,
-    /// How often this visit was made before and not used, because the machine was disturbed.
+    /// How often this visit was made before and discarded, because the machine was disturbed.
     #[serde(default)]
     pub attempt: u32,
     /// Start, since the start of the run.
@@ -30,18 +30,18 @@ pub struct Visit {
     pub state: VisitState,
     /// From starting the server to its first correct answer.
     pub ready_after: Nanos,
-    /// The further warm-up; `None` where the plan has none.
+    /// The further warm-up; `None` if the plan has none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub settled: Option<Settled>,
-    /// The load; `None` where it never began.
+    /// The load; `None` if it never began.
     pub load: Option<LoadRecord>,
-    /// What another tool claimed, where one took the generator's place; there is no load then.
+    /// What another tool reported, if one took the generator's place; there is no load then.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tool: Option<ToolRun>,
-    /// What the visit's search for the highest rate found; there is no load then.
+    /// The result of the visit's search for the highest rate; there is no load then.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub search: Option<SearchRecord>,
-    /// Requests of the load that the server's own access log has; `None` where it keeps none.
+    /// Requests of the load in the server's own access log; `None` if it keeps none.
     #[serde(default)]
     pub logged: Option<u64>,
     /// Where measuring starts inside the load: the planned warm-up and the further cut (MSER-5).
@@ -50,8 +50,8 @@ pub struct Visit {
     pub rate_per_s: Option<f64>,
     /// The server's process tree over the load after the planned warm-up.
     pub server: Option<ServerUse>,
-    /// What surrounded it: network, state before, counters meanwhile; `None` in older files, and where
-    /// the load never began.
+    /// The conditions of the visit: network, state before, counters meanwhile; `None` in older files, and if the load
+    /// never began.
     #[serde(default)]
     pub surroundings: Option<Box<Surroundings>>,
 }
@@ -63,10 +63,9 @@ pub enum VisitState {
     /// Measured to its end.
     #[default]
     Measured,
-    /// Measured to its end on a machine that was busy with something else; it is kept, not used, and
-    /// was made again.
+    /// Measured to its end on a machine that was busy with something else; it is kept but not used, and was repeated.
     Disturbed,
-    /// Not: why, and the last lines of the server's log.
+    /// Not measured: why, and the last lines of the server's log.
     Failed {
         /// What failed, on what.
         reason: String,
@@ -75,10 +74,10 @@ pub enum VisitState {
     },
 }
 
-/// How a server was warmed up until its rate changed no more ([`crate::VisitPlan::settle`]).
+/// How a server was warmed up until its rate no longer changed ([`crate::VisitPlan::settle`]).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Settled {
-    /// How long it was loaded for that.
+    /// How long that load was.
     pub took: Nanos,
     /// Whether the rate was steady at the end.
     pub steady: bool,
@@ -95,7 +94,7 @@ pub struct ServerUse {
     pub requests: u64,
     /// Peak of the tree's memory, of several readings.
     pub memory: Bytes,
-    /// How that was taken; older files have PSS.
+    /// How it was measured; older files have PSS.
     #[serde(default)]
     pub memory_account: MemoryAccount,
     /// Processes at the end.
@@ -109,12 +108,12 @@ pub struct ServerUse {
 }
 
 impl ServerUse {
-    /// CPU time over requests, in microseconds; `None` without requests.
+    /// CPU time per request, in microseconds; `None` without requests.
     pub fn cpu_us_per_request(&self) -> Option<f64> {
         (self.requests > 0).then(|| self.cpu.as_micros_f64() / self.requests as f64)
     }
 
-    /// CPU time over what its CPUs had to give, 0 to 1.
+    /// Share of the available time of its CPUs that it used, 0 to 1.
     pub fn busy(&self) -> f64 {
         let had = self.wall.0 as f64 * f64::from(self.cpus.max(1));
         if had == 0.0 { 0.0 } else { self.cpu.0 as f64 / had }
@@ -122,22 +121,21 @@ impl ServerUse {
 }
 
 impl Visit {
-    /// Why the figures are not to be trusted; `None`: nothing was seen, or nobody looked.
+    /// Why the figures are not reliable; `None`: no disturbance was seen, or nobody looked.
     pub fn disturbance(&self) -> Option<&Disturbance> {
         self.surroundings.as_ref()?.disturbance.as_ref()
     }
 
-    /// How its memory was taken; `None` where it was not.
+    /// How its memory was measured; `None` if it was not.
     pub fn memory_method(&self) -> Option<MemoryMethod> {
         Some(self.server?.memory_account.method)
     }
 
-    /// Blocks of a run are fewer than this, those of its repetitions included: tables have a column for
-    /// each, and a file that was edited could ask for more memory than there is.
+    /// A run has fewer blocks than this, including those of repetitions: tables have a column for each, and an edited
+    /// file could otherwise ask for more memory than there is.
     pub const BLOCKS_MAX: u32 = 1_000_000;
 
-    /// A quantile of service time in milliseconds: of our own load after its cut, else as another tool
-    /// claimed it.
+    /// A quantile of service time in milliseconds: from our own load after its cut, or as another tool reported it.
     pub(crate) fn service_quantile_ms(&self, q: f64) -> Option<f64> {
         match (self.service_after_cut(), &self.tool) {
             (Some(service), _) => Some(service.quantile(q)?.as_millis_f64()),
@@ -145,7 +143,7 @@ impl Visit {
         }
     }
 
-    /// Whether it was measured, and not one request was answered as it should be.
+    /// Whether it was measured without a single good answer.
     pub fn answered_nothing(&self) -> bool {
         self.state == VisitState::Measured && self.rate_per_s.is_some_and(|rate| rate <= 0.0)
     }

@@ -1,4 +1,4 @@
-//! What is said beside the verdicts comes back from a file, fits the plan, and follows its cell.
+//! Results besides the verdicts survive a file, match the plan, and stay with their cell.
 
 use joust_record::{
     Analysis, Attributed, AttributedPart, Attribution, Band, Cause, CauseShare, Cell, Coefficient,

@@ -1,4 +1,4 @@
-//! What a file says of itself decides whether it is read.
+//! The format that a file names decides whether it is read.
 
 use joust_record::{
     Blocks, Cell, Certainty, Contender, ContenderFacts, CpuLayout, Ending, Facts, Finding,

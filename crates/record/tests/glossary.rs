@@ -1,4 +1,4 @@
-//! `docs/glossary.md` is the glossary of this crate's documentation: the test makes the page and compares.
+//! `docs/glossary.md` is the glossary of this crate's documentation: the test generates the page and compares it.
 
 use std::fmt::Write as _;
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! Files that earlier versions of joust wrote stay readable, with the plan that they were made by.
+//! Files that earlier versions of joust wrote stay readable, with the plans that were used then.
 //! The fixtures were written by those versions; `run_1.json` is cut down to one short visit.
 
 use joust_record::{
@@ -19,7 +19,7 @@ fn a_load_of_version_1_has_one_request_of_one_origin() {
     assert_eq!((plan.origin().host.as_str(), &plan.origin().tls_name), ("127.0.0.1:41895", &None));
     let headers = vec![("Accept".to_owned(), "text/html".to_owned())];
     assert_eq!(plan.requests, [RequestPlan { headers, ..RequestPlan::get("/index.html") }]);
-    // All that the plan of today says besides is what version 1 did.
+    // The fields that version 1 did not have describe what version 1 did.
     let expected = LoadPlan {
         requests: plan.requests.clone(),
         engine: Engine::Epoll,

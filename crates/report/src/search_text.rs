@@ -305,9 +305,9 @@ mod tests {
         let all = SearchRecord { lowest_bad: None, ..found.clone() };
         assert!(flat(&all).contains("met at every rate that was tried, up to 1,000"));
         let none = SearchRecord { highest_good: None, ..found.clone() };
-        assert!(flat(&none).contains("met at no rate that was tried, down to 1040/s"));
+        assert!(flat(&none).contains("not met at any tried rate, down to 1040/s"));
         let empty = SearchRecord { lowest_bad: None, highest_good: None, plan: None, ..found };
-        assert!(flat(&empty).contains("tried at no rate"));
+        assert!(flat(&empty).contains("not tried: no rate was tried"));
     }
 
     #[test]
@@ -321,7 +321,7 @@ mod tests {
         }
         let one_end = SearchRecord { lowest_bad: None, ..found };
         let text = flat(&one_end);
-        assert!(text.contains("at no rate that was tried, up to 50/s: tries had too"), "{text}");
+        assert!(text.contains("at any tried rate, up to 50/s: the tries had too"), "{text}");
         let held = SearchRecord { highest_good: Some(PerSecond(40.0)), ..one_end };
         let text = flat(&held);
         assert!(text.contains("met up to 40.0 requests/s; higher rates are not known"), "{text}");

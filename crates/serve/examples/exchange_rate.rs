@@ -1,7 +1,7 @@
-//! What an exchange costs beside its system calls: answers a request again and again in memory.
-//! `cargo run --release -p joust-serve --example exchange_rate [DIR/FILE|-] [FORMAT]`; without a file, or
-//! with a hyphen, a fixed page of 3,361 bytes; with a format, an access log of it to /dev/null. Owns
-//! nothing that is used elsewhere.
+//! Measures what an exchange costs besides its system calls: it answers a request again and again in memory. `cargo run
+//! --release -p joust-serve --example exchange_rate [DIR/FILE|-] [FORMAT]`. Without a file, or with a hyphen, it serves
+//! a fixed page of 3,361 bytes; with a format, it writes an access log to /dev/null. Owns nothing that is used
+//! elsewhere.
 
 use std::error::Error;
 use std::io::Write as _;

@@ -1,7 +1,7 @@
-//! How late a planted delay ends, beyond what an answer takes without one, as one client sees it that
-//! never sleeps. `cargo run --release -p joust-serve --examples` builds the server it starts, then
-//! `fault_precision MODEL DELAY [CONNECTIONS]`, as in `fault_precision reactor 5ms 50`. The server runs
-//! on the first CPU there is, the client on the last. Owns nothing that is used elsewhere.
+//! Measures how late a planted delay ends, beyond the time of an answer without one, as seen by a client that never
+//! sleeps. `cargo run --release -p joust-serve --examples` builds the server it starts, then `fault_precision MODEL
+//! DELAY [CONNECTIONS]`, as in `fault_precision reactor 5ms 50`. The server runs on the first available CPU, the client
+//! on the last. Owns nothing that is used elsewhere.
 
 use std::error::Error;
 use std::io::{BufRead as _, BufReader, ErrorKind, Read as _, Write as _};

@@ -1,5 +1,5 @@
-//! A server of one model as a process of its own, as the tests of the models need it: a model takes
-//! its whole process over (it forks, and owns the signals). Not for use; that is `joust serve`.
+//! A server of one model in a process of its own, for the tests of the models: a model takes over its whole process (it
+//! forks, and owns the signals). Not for use; that is `joust serve`.
 //!
 //! `serve_model MODEL DIR|--fixed=BYTES LOG|off [SETTING=VALUE ...] [--fault=SPEC ...] [--status=PATH]
 //! [--config=TOML]` writes its address to standard output, and serves.

@@ -1,11 +1,10 @@
-//! A server with several faults at once, under each model in turn, asked over and over by eight clients
-//! that connect again whenever they are thrown out; and whether anything of it stays behind: file
-//! descriptors, processes, memory.
+//! Runs a server with several faults at once, under each model in turn. Eight clients send requests all the time, and
+//! connect again whenever they are disconnected. Checks whether the server leaves anything behind: file descriptors,
+//! processes, memory.
 //!
-//! `soak REQUESTS TIME [MODEL ...]`, as in `soak 1000000 10m`: so many requests under each model, or as
-//! many as that time allows it. Ends with 1 where something has grown. `cargo build -p joust-serve
-//! --examples` builds the server it starts. Owns nothing that is used elsewhere: its test is
-//! `tests/soak.rs`.
+//! `soak REQUESTS TIME [MODEL ...]`, as in `soak 1000000 10m`: this number of requests under each model, or as many as
+//! the time allows. Ends with 1 if something has grown. `cargo build -p joust-serve --examples` builds the server it
+//! starts. Owns nothing that is used elsewhere: its test is `tests/soak.rs`.
 
 use std::error::Error;
 use std::io::Write as _;

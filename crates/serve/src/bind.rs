@@ -1,6 +1,5 @@
-//! From a configuration to a [`Service`] that listens. Owns the order: what can be checked is checked, the
-//! site is opened, and only then is the port open, so that a server whose port answers can serve.
-//! Start reading at [`Service::bind`].
+//! From a configuration to a [`Service`] that listens. Owns the order: what can be checked is checked, then the site is
+//! opened, and only then the port. So a server whose port answers can serve. Start reading at [`Service::bind`].
 
 use std::fs::File;
 use std::io;
@@ -25,10 +24,10 @@ use crate::service::{Queues, Service};
 /// What the caller gives a server in addition to its configuration.
 #[derive(Debug, Default)]
 pub struct Given {
-    /// What `stderr` means as the file of the error log; without it that is `off`.
+    /// The file that `stderr` names for the error log; without it, that log is off.
     pub stderr: Option<File>,
-    /// Queues of a port that listen already, the first of them in place of `listen`; those that the
-    /// model has no loop for are closed. [`Service::run`] gives them what the configuration says.
+    /// Queues of a port that listen already; the first replaces `listen`. Those for which the model has no loop are
+    /// closed. [`Service::run`] gives them the settings of the configuration.
     pub listeners: Vec<TcpListener>,
     /// The first of them was passed to us (socket activation) and stays open after the server: it is never shut.
     pub is_lent: bool,
@@ -36,7 +35,7 @@ pub struct Given {
     pub reopen: Option<Reopen>,
     /// Keys of the TLS tickets that clients already have.
     pub tickets: Option<TicketKeys>,
-    /// Workers of the generation before this one, which a model of processes begins with after a reload.
+    /// Workers of the previous generation: after a reload, a model of processes begins with as many.
     pub workers_before: usize,
 }
 
@@ -50,7 +49,7 @@ impl Service {
         Self::bind_given(config, Given::default())
     }
 
-    /// The same, with what was given.
+    /// The same, with what the caller gives.
     ///
     /// # Errors
     /// As [`Service::bind`].
@@ -60,7 +59,7 @@ impl Service {
         let shared = |source| ServeError::System { doing: "cannot share a count", source };
         let handover = Handover::none().map_err(shared)?;
         let identity = rights::identity(&config)?;
-        // Opening them says what is wrong.
+        // If this fails, opening the logs reports why.
         let _ = rights::make_logs(&config, identity.as_ref());
         let Given { stderr, listeners, is_lent, reopen, tickets, workers_before } = given;
         let is_lent = is_lent && !listeners.is_empty();
@@ -102,8 +101,8 @@ impl Service {
         })
     }
 
-    /// All that is wrong with a configuration and what it names and can be known without listening.
-    /// Nothing is made or changed.
+    /// Every problem with a configuration, and with what it names, that can be found without listening. Nothing is made
+    /// or changed.
     pub fn check(config: &Config) -> Vec<ServeError> {
         let checks = [
             check_cpus(&config.cpus),
@@ -116,11 +115,11 @@ impl Service {
     }
 }
 
-/// The kernel refuses a set without any CPU that is there, and silently leaves out of another one
-/// those that are not: the server would run on fewer than it says.
+/// The kernel refuses a set only if none of its CPUs is there. From any other set it silently leaves out missing CPUs,
+/// and the server would run on fewer than it says.
 fn check_cpus(cpus: &[u32]) -> Result<(), ServeError> {
     let allowed = sys::affinity::allowed().map_err(|source| ServeError::System {
-        doing: "cannot ask which CPUs there are",
+        doing: "cannot read which CPUs this process may use",
         source,
     })?;
     match cpus.iter().find(|cpu| !allowed.contains(cpu)) {
@@ -141,7 +140,7 @@ fn check_pid_file(path: Option<&Path>) -> Result<(), ServeError> {
     append::check(path).map_err(|source| ServeError::PidFile { path: path.to_owned(), source })
 }
 
-/// What its connections are to have.
+/// What its connections inherit from the listener.
 fn inherited(config: &Config) -> Inherited {
     Inherited {
         call_max: models::call_max(&config.site),
@@ -161,7 +160,7 @@ fn listen(config: &Config) -> Result<TcpListener, ServeError> {
     })
 }
 
-/// The queues that the model's loops have beside the first.
+/// The queues of the model's loops, without the first.
 fn listen_more(
     config: &Config,
     first: &TcpListener,

@@ -1,5 +1,5 @@
-//! The configuration of a server, complete: below this nothing is optional or checked again. How it was
-//! typed is in `command_line`, each key of a file in `keys`. Start reading at [`Config`].
+//! The complete configuration of a server: code below this layer has no optional values and checks nothing again.
+//! `command_line` reads what was typed, `keys` has each key of a file. Start reading at [`Config`].
 
 mod command_line;
 mod keys;
@@ -20,7 +20,7 @@ pub use command_line::{CommandLine, ConfigError};
 /// Everything that decides how a server behaves.
 #[derive(Debug, Clone)]
 pub struct Config {
-    /// Where it listens; 127.0.0.1:8080 unless set. Port 0: one that is free.
+    /// Where it listens; 127.0.0.1:8080 unless set. Port 0: any free port.
     pub listen: SocketAddr,
     /// The concurrency model.
     pub model: &'static Model,
@@ -48,7 +48,7 @@ pub struct Config {
 }
 
 impl Config {
-    /// Everything by default, for that model and content.
+    /// The defaults, for that model and content.
     pub fn new(model: &'static Model, content: Content) -> Self {
         let settings = Settings::defaults(model.settings);
         let prepared = (model.prepare)(&settings).expect("the defaults of a model work together");
@@ -70,10 +70,10 @@ impl Config {
         config
     }
 
-    /// The configuration of the server that redirects plain requests to `port`; `None`: none is set.
+    /// The configuration of the server that redirects plain requests to `port`; `None`: no redirect is set.
     pub(crate) fn redirecting(&self, port: u16) -> Option<Self> {
         let listen = self.site.tls.as_ref()?.redirect_from?;
-        // One process, which costs next to nothing while nobody comes.
+        // One process, which costs almost nothing while no client connects.
         let mut config = Self::new(models::redirecting(), Content::Fixed(Bytes(0)));
         let of_model = config.site;
         config.site = self.site.redirecting(port)?;
@@ -87,7 +87,7 @@ impl Config {
         Some(config)
     }
 
-    /// Puts these settings, of the same model, in the place of those before.
+    /// Replaces the settings by these, which are of the same model.
     ///
     /// # Errors
     /// A combination that cannot work, with the reason and the way out.
@@ -98,7 +98,7 @@ impl Config {
         Ok(())
     }
 
-    /// Takes from the settings what has a typed place; to be called after the last of them.
+    /// Copies settings into the fields that are derived from them; to be called after the last change of a setting.
     fn derive(&mut self) {
         let settings = &self.settings;
         let count = |name| u32::try_from(settings.count(name)).unwrap_or(u32::MAX);

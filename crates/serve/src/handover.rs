@@ -12,7 +12,7 @@ use sys::process::SharedCells;
 pub(crate) struct Handover(Arc<SharedCells>);
 
 impl Handover {
-    /// None yet.
+    /// No handover yet.
     ///
     /// # Errors
     /// ENOMEM.
@@ -20,7 +20,7 @@ impl Handover {
         Ok(Self(Arc::new(SharedCells::new(4)?)))
     }
 
-    /// From now on: the one that has the first so many queues of the port leaves them open.
+    /// From now on another server has the first `queues` queues of the port, and this one leaves them open.
     pub(crate) fn begin(&self, queues: usize) {
         self.0[0].store(queues as u32, Relaxed);
     }
@@ -29,12 +29,12 @@ impl Handover {
         self.queues() != 0
     }
 
-    /// Queues that the other one has.
+    /// Queues that the other server has.
     pub(crate) fn queues(&self) -> usize {
         self.0[0].load(Relaxed) as usize
     }
 
-    /// The one that has the socket takes no connection from it any more.
+    /// The server that hands over accepts no more connections.
     pub(crate) fn accepts_no_more(&self) {
         self.0[1].store(1, Relaxed);
     }
@@ -43,7 +43,7 @@ impl Handover {
         self.0[1].load(Relaxed) != 0
     }
 
-    /// So many workers (processes, or threads of processes) serve now.
+    /// This many workers (processes, or threads of processes) serve now.
     pub(crate) fn set_workers(&self, count: usize) {
         self.0[2].store(count as u32, Relaxed);
     }
@@ -52,7 +52,7 @@ impl Handover {
         self.0[2].load(Relaxed) as usize
     }
 
-    /// From now on the queues of the port are being closed: nobody can go on with them.
+    /// From now on the queues of the port are being closed: no other server can go on with them.
     pub(crate) fn closes_port(&self) {
         self.0[3].store(1, Relaxed);
     }

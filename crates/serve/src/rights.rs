@@ -1,19 +1,19 @@
-//! The rights of the processes that serve: what they give up between opening everything and the first
-//! connection. Owns which rights a configuration needs. Start reading at [`give_up`].
+//! The rights of the serving processes: what they give up between opening everything and the first connection. Owns
+//! which rights a configuration needs. Start reading at [`give_up`].
 //!
-//! 1 The user (`user`, `group`). The supervisor stays what it was, so that a reload can open ports, keys and
-//!   directories that those who serve cannot. What they read later by themselves (changed certificates and
-//!   password files) must be readable by the user; SIGHUP reads it with the rights of the supervisor.
-//! 2 Landlock (`confine`), in every process that serves: files are read beneath the directories of sites,
-//!   and in those of certificates, password files and scripts of FastCGI; nothing else is opened, executed,
-//!   made or removed. Logs are written through what the supervisor has opened, and opens again for a
-//!   rotation (see `log::Reopen`), so that no file can be opened for writing. TCP ports are not bound,
-//!   and connected to only where FastCGI applications listen; no process outside is signalled. The
-//!   supervisor is not confined, for a reload may name other directories.
+//! 1 The user (`user`, `group`). The supervisor keeps its own user, so that a reload can open ports, keys and
+//!   directories that serving processes cannot. What these read later by themselves (changed certificates and password
+//!   files) must be readable by the user. On SIGHUP it is read with the rights of the supervisor.
+//! 2 Landlock (`confine`), in every serving process. Files may be read beneath the directories of sites, and in those
+//!   of certificates, password files and scripts of FastCGI; nothing else may be opened, executed, made or removed.
+//!   Logs are written through descriptors that the supervisor has opened, and opens again for a rotation (see
+//!   `log::Reopen`), so no file can be opened for writing. No TCP port may be bound, and only ports where FastCGI
+//!   applications listen may be connected to. No process outside may be signalled. The supervisor is not confined,
+//!   since a reload may name other directories.
 //!
-//! Programs of `[[gateway]]`s of kind cgi would be confined with the server that starts them, and what they
-//! need is not known here. So with one of them nothing is confined, and the error log says so. FastCGI
-//! applications that are started with the server have its user, and are not confined.
+//! Programs of `[[gateway]]`s of kind cgi would be confined with the server that starts them, and it is not known here
+//! what they need. So with such a gateway nothing is confined, and the error log says so. FastCGI applications that are
+//! started with the server run as its user, and are not confined.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -29,7 +29,7 @@ use crate::ServeError;
 use crate::config::Config;
 use crate::service::Service;
 
-/// What is read by libraries at times of their own: the time zone, and which threads there are.
+/// What libraries read at any time: the time zone, and the list of threads.
 const ALWAYS: [(&str, Access); 4] = [
     ("/proc", Access::List),
     ("/dev/null", Access::Read),
@@ -37,7 +37,7 @@ const ALWAYS: [(&str, Access); 4] = [
     ("/usr/share/zoneinfo", Access::Read),
 ];
 
-/// Whose rights those who serve are to have; `None`: those that there are.
+/// The user and group of the serving processes; `None`: the present ones.
 ///
 /// # Errors
 /// There is no such user or group, or this process cannot give its rights up.
@@ -54,8 +54,7 @@ pub(crate) fn identity(config: &Config) -> Result<Option<Identity>, ServeError> 
     Ok(Some(found))
 }
 
-/// Makes the files of the logs where they are missing, for those who will open them again. Returns those
-/// that cannot be made, and why.
+/// Makes missing log files, owned by `identity` if there is one. Returns those that cannot be made, and why.
 pub(crate) fn make_logs(
     config: &Config,
     identity: Option<&Identity>,
@@ -75,18 +74,18 @@ pub(crate) fn logs(config: &Config) -> BTreeSet<PathBuf> {
     hosts.filter_map(|host| host.access_log.file).chain(errors).collect()
 }
 
-/// Leaves this process, and all that it will start, the rights that serving needs; starts before that
-/// what needs more.
+/// Leaves this process, and all that it will start, only the rights that serving needs. Before that it starts what
+/// needs more.
 ///
 /// # Errors
-/// What was asked for and could not be done.
+/// What was configured and could not be done.
 pub(crate) fn give_up(
     service: &Service,
     confine: bool,
 ) -> Result<Option<SpawnedApplications>, ServeError> {
     let errors = &service.errors;
     service.reopen.only_take();
-    // While everything that it names can be found.
+    // Before the user changes, while everything that it names can be found.
     let confinement = confinement(service, confine);
     match &service.identity {
         Some(identity) => identity.assume().map_err(|source| ServeError::System {
@@ -119,7 +118,7 @@ pub(crate) fn give_up(
     Ok(applications)
 }
 
-/// What is to be enforced; or why nothing is, and how much that matters.
+/// The rules to enforce; or why there are none, and the level at which to log that.
 fn confinement(service: &Service, confine: bool) -> Result<Ruleset, (Level, String)> {
     let config = &service.config;
     if !confine {
@@ -145,7 +144,7 @@ fn enforced(abi: u32) -> &'static str {
     }
 }
 
-/// All that those who serve may open.
+/// All files that serving processes may open.
 fn files(config: &SiteConfig) -> Vec<(PathBuf, Access)> {
     let mut files = ALWAYS.map(|(path, access)| (PathBuf::from(path), access)).to_vec();
     for host in config.all_hosts().0 {
@@ -163,8 +162,8 @@ fn files(config: &SiteConfig) -> Vec<(PathBuf, Access)> {
     files
 }
 
-/// Directories in which a file lies, and in which another will that takes its place: where its path says,
-/// and where a symbolic link leads.
+/// The directories in which a file lies, or a file that will take its place: where its path leads by name, and where a
+/// symbolic link leads.
 fn around(file: &Path, access: Access) -> impl Iterator<Item = (PathBuf, Access)> {
     let real = file.canonicalize().ok();
     let both = [Some(file.to_owned()), real].into_iter().flatten();

@@ -1,5 +1,5 @@
-//! What every thread and process of a server shares: its site, the listening sockets and the settings of
-//! its model. Start reading at [`Service::run`]; how one comes to be is in `bind`.
+//! What every thread and process of a server shares: its site, the listening sockets and the settings of its model.
+//! `bind` makes one. Start reading at [`Service::run`].
 
 pub(crate) mod closing;
 
@@ -21,7 +21,8 @@ use crate::ServeError;
 use crate::handover::Handover;
 use closing::Closing;
 
-/// A server that is ready to accept. Shared by reference; processes that a model forks inherit it. It dereferences to its site, so that models reach log, faults and status board through it.
+/// A server that is ready to accept. Shared by reference; processes that a model forks inherit it. It dereferences to
+/// its site, so that models reach log, faults and status board through it.
 #[derive(Debug)]
 pub struct Service {
     /// What is served.
@@ -37,17 +38,17 @@ pub struct Service {
     pub shutdown_grace: Nanos,
     /// CPUs the server may run on; empty: all that it was given.
     pub cpus: Vec<u32>,
-    /// What serves it.
+    /// The model that serves it.
     pub(crate) model: Arc<dyn PreparedModel>,
-    /// What connections have from their listener.
+    /// What connections inherit from their listener.
     pub(crate) inherited: Inherited,
     /// Whether another process has the listening socket too and goes on with it.
     pub(crate) handover: Handover,
-    /// A lack of what a process or a thread takes.
+    /// A shortage of what a process or a thread needs to start.
     pub(crate) starts: Shortage,
-    /// Workers of the generation before this one; 0: it is the first, or of another model.
+    /// Workers of the previous generation; 0: there is none, or it had another model.
     pub(crate) workers_before: usize,
-    /// Whose rights a generation takes on; `None`: it keeps its own.
+    /// The user and group that a generation takes on; `None`: it keeps its own.
     pub(crate) identity: Option<Identity>,
     /// The first queue of the port was passed to us (socket activation) and stays open after the server.
     pub(crate) is_lent: bool,
@@ -98,7 +99,7 @@ pub(crate) struct Queues {
 }
 
 impl Queues {
-    /// Whether another process goes on with that queue: with as many as it has loops.
+    /// Whether another process goes on with that queue. It takes as many queues as it has loops.
     fn goes_on(&self, listener: &TcpListener) -> bool {
         let mut handed_over = self.listeners.iter().take(self.handover.queues());
         handed_over.any(|queue| std::ptr::eq(&**queue, listener))
@@ -117,24 +118,24 @@ impl site::Port for Queues {
 }
 
 impl Service {
-    /// Whether another process goes on with the listening socket: a drain leaves the port open, and
-    /// what waits there, to that one.
+    /// Whether another process goes on with the listening socket. Then a drain leaves the port open, and the waiting
+    /// connections to that process.
     pub fn is_handed_over(&self) -> bool {
         self.handover.has_begun()
     }
 
-    /// Connections that wait to be accepted, and that a drain still has to serve. None where the port
-    /// goes on without this server.
+    /// Connections that wait to be accepted, and that a drain still has to serve; 0 if another server goes on with the
+    /// port.
     pub fn waiting(&self) -> u32 {
         self.site.server.port.waiting()
     }
 
-    /// As [`Service::waiting`], of one of its queues.
+    /// As [`Service::waiting`], for one of its queues.
     pub fn waiting_at(&self, listener: &TcpListener) -> u32 {
         if self.goes_on(listener) { 0 } else { listener::waiting(listener) }
     }
 
-    /// Whether another process goes on with that queue: with as many as it has loops.
+    /// Whether another process goes on with that queue. It takes as many queues as it has loops.
     fn goes_on(&self, listener: &TcpListener) -> bool {
         let mut handed_over = self.listeners().take(self.handover.queues());
         handed_over.any(|queue| std::ptr::eq(queue, listener))
@@ -145,17 +146,17 @@ impl Service {
         std::iter::once(&self.listener).chain(&self.more_listeners).map(|listener| &**listener)
     }
 
-    /// In a drain: has accept wait for nobody, in no process that shares the listener; where the port
-    /// goes on in another server, its own accept is left as it is.
+    /// In a drain: from now on accept does not wait, in any process that shares the listener. If another server goes on
+    /// with the port, its accept stays as it is.
     pub fn accept_without_waiting(&self) {
         if !self.is_handed_over() {
-            // The call cannot fail on a socket; were it to, the listener's timeout ends the wait.
+            // The call cannot fail on a socket. If it did, the listener's timeout would end the wait.
             let _ = listener::set_mode(&self.listener, listener::Mode::NonBlocking);
         }
     }
 
-    /// Accepts no more: later connections are refused, unless the port goes on without this server. To
-    /// be called when no thread of the process that leads the model accepts any more.
+    /// Accepts no more: later connections are refused, unless another server goes on with the port. To be called when
+    /// no thread of the process that leads the model accepts any more.
     pub fn stop_listening(&self) {
         if self.is_handed_over() {
             self.handover.accepts_no_more();
@@ -164,11 +165,11 @@ impl Service {
         }
     }
 
-    /// As [`Service::stop_listening`], of one of its queues: what follows goes to the others.
+    /// As [`Service::stop_listening`], for one of its queues: later connections go to the others.
     pub fn stop_listening_at(&self, listener: &TcpListener) {
         if !self.stays(listener) {
             self.handover.closes_port();
-            // It can only have stopped before, which is what is wanted.
+            // This fails only if it has stopped before, which is what is wanted.
             let _ = listener::stop_listening(listener);
         }
     }
@@ -189,7 +190,7 @@ impl Service {
         Ok(SpawnedApplications::start(&self.gateways, &self.errors, &self.cpus)?)
     }
 
-    /// As [`Service::run`], beside applications that end with it, whatever ends it.
+    /// As [`Service::run`], with applications that end with it, for whatever reason it ends.
     pub(crate) fn run_beside(
         &self,
         applications: Option<SpawnedApplications>,
@@ -203,7 +204,7 @@ impl Service {
         if self.faults.is_some() {
             // All threads and processes that are started from here on inherit it.
             clock::sharpen_timers().map_err(|source| ServeError::System {
-                doing: "cannot have timers end when they are due, which planted faults need",
+                doing: "cannot set precise timers, which planted faults need",
                 source,
             })?;
         }
@@ -219,7 +220,7 @@ impl Service {
         let result = self.model.run(self);
         gateway::wind_up();
         drop(applications);
-        // What programs have left running, once the applications had their time.
+        // Ends what programs have left running, after the applications had their time.
         let _ = self.gateways.marks.kill_all();
         self.log.flush();
         self.log.say_lost();
@@ -243,7 +244,7 @@ impl Service {
         }
     }
 
-    /// Says that a process or a thread could not be started.
+    /// Logs that a process or a thread could not be started.
     pub(crate) fn note_no_start(&self, what: &str, error: &io::Error) {
         let bounds = match listener::is_exhaustion(error) {
             true => Shortage::FILES_AND_MEMORY,

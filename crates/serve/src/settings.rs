@@ -1,4 +1,4 @@
-//! Settings of a model by their original names: what exists, what was typed, what holds. Owns parsing and
+//! Settings of a model by their original names: which there are, what was typed, and their values. Owns parsing and
 //! refusal. Start reading at [`Settings`].
 
 use std::fmt;
@@ -11,26 +11,25 @@ use units::Nanos;
 pub struct SettingSpec {
     /// As the original server writes it; matched without regard to case.
     pub name: &'static str,
-    /// What it may be, and what it is unless set.
+    /// Its allowed values and its default.
     pub kind: SettingKind,
     /// One sentence for the help text.
     pub about: &'static str,
 }
 
-/// What a setting may be.
+/// The values that a setting may have.
 #[derive(Debug, Clone, Copy)]
 pub enum SettingKind {
     /// A whole number.
     Count {
-        /// Unless set.
+        /// The default.
         default: u64,
         /// Smallest allowed.
         min: u64,
         /// Largest allowed.
         max: u64,
     },
-    /// A whole number, or `auto`: what the model then takes is said in its `about`. It is so unless
-    /// set.
+    /// A whole number, or `auto`, which is the default: the setting's `about` says what the model then takes.
     CountOrAuto {
         /// Smallest allowed.
         min: u64,
@@ -39,16 +38,16 @@ pub enum SettingKind {
     },
     /// A time. As in Apache a bare number is seconds and `500ms` has its unit.
     Time {
-        /// Unless set.
+        /// The default.
         default: Nanos,
         /// Shortest allowed.
         min: Nanos,
         /// Longest allowed.
         max: Nanos,
     },
-    /// A time as in [`SettingKind::Time`], or `off`, which 0 means too.
+    /// A time as in [`SettingKind::Time`], or `off`, which is the same as 0.
     TimeOrOff {
-        /// Unless set.
+        /// The default.
         default: Nanos,
         /// Shortest allowed.
         min: Nanos,
@@ -57,7 +56,7 @@ pub enum SettingKind {
     },
     /// A number with up to three decimals.
     Decimal {
-        /// Unless set.
+        /// The default.
         default: Decimal,
         /// Smallest allowed.
         min: Decimal,
@@ -66,19 +65,19 @@ pub enum SettingKind {
     },
     /// `On` or `Off`.
     Switch {
-        /// Unless set.
+        /// The default.
         default: bool,
     },
     /// One of a few words.
     Word {
-        /// Unless set; one of `allowed`.
+        /// The default; one of `allowed`.
         default: &'static str,
-        /// All that may be typed.
+        /// All words that may be typed.
         allowed: &'static [&'static str],
     },
 }
 
-/// What a setting is.
+/// The value of a setting.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Value {
     /// A whole number.
@@ -134,10 +133,10 @@ impl fmt::Display for Decimal {
 
 const DAY: Nanos = Nanos::from_secs(86_400);
 
-/// Settings that every model has, so that two models can be run with all else equal. Names and
-/// defaults are Apache's, but for two. GracefulShutdownTimeout: there 0, the default, is for ever; here a
-/// server always ends. FileCache, which Apache has not: what nginx's open_file_cache and
-/// open_file_cache_valid are, for contents too; its default is lighttpd's second.
+/// Settings that every model has, so that two models can be run with all else equal. Names and defaults are Apache's,
+/// with two exceptions. GracefulShutdownTimeout: in Apache 0, the default, means for ever; here a server always ends.
+/// FileCache, which Apache does not have: it does what nginx's open_file_cache and open_file_cache_valid do, for
+/// contents too, and its default of a second is lighttpd's.
 pub static COMMON: &[SettingSpec] = &[
     SettingSpec {
         name: "KeepAlive",
@@ -156,8 +155,8 @@ pub static COMMON: &[SettingSpec] = &[
     SettingSpec {
         name: "MaxKeepAliveRequests",
         kind: SettingKind::Count { default: 100, min: 0, max: u32::MAX as u64 },
-        about: "answers after which a connection goes on, as httpd counts: with 100 it carries 101 \
-                requests; 0: any number",
+        about: "answers after which a connection stays open, counted as in httpd: 100 allows 101 \
+                requests; 0: unlimited",
     },
     SettingSpec {
         name: "ListenBacklog",
@@ -171,12 +170,12 @@ pub static COMMON: &[SettingSpec] = &[
             min: Nanos::from_millis(1),
             max: DAY,
         },
-        about: "how long a client may take none of a response",
+        about: "how long a client may read nothing of a response before its connection is closed",
     },
     SettingSpec {
         name: "GracefulShutdownTimeout",
         kind: SettingKind::Time { default: Nanos::from_secs(10), min: Nanos::ZERO, max: DAY },
-        about: "after SIGTERM, how long requests in work may take before they are cut",
+        about: "after SIGTERM, how long requests in progress may take before they are cut off",
     },
     SettingSpec {
         name: "FileCache",
@@ -185,13 +184,13 @@ pub static COMMON: &[SettingSpec] = &[
             min: Nanos::from_millis(1),
             max: DAY,
         },
-        about: "how long a file that was read is sent again without a look at the disk; off: each request \
-                opens and reads it",
+        about: "how long a cached file is sent without checking the disk; off: each request opens and reads \
+                the file",
     },
 ];
 
-/// Other names of settings, each with the one that it is known by here: Apache's of before 2.4, and
-/// Tomcat's that differ from Apache's in more than case.
+/// Other names of settings, each with the name used here: Apache's names before 2.4, and those of Tomcat's that differ
+/// from Apache's in more than case.
 static ALSO: &[(&str, &str)] = &[
     ("MaxClients", "MaxRequestWorkers"),
     ("MaxRequestsPerChild", "MaxConnectionsPerChild"),
@@ -207,7 +206,7 @@ pub struct Settings {
 /// Why a setting was refused; says what is wrong and what would be right.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SettingError {
-    /// The model has none of that name.
+    /// The model has no setting of that name.
     #[error("unknown setting `{name}` of this model; did you mean {nearest}? (all: {all})")]
     Unknown {
         /// As it was typed.
@@ -230,8 +229,8 @@ pub enum SettingError {
 }
 
 impl Settings {
-    /// The defaults of a model whose own settings these are: those first, then those of [`COMMON`] that it
-    /// does not restate with a default of its own.
+    /// The defaults of a model with these settings of its own: those first, then those of [`COMMON`] that it does not
+    /// restate with a default of its own.
     pub fn defaults(own: &'static [SettingSpec]) -> Self {
         let restated = |name| own.iter().any(|own| own.name == name);
         let common = COMMON.iter().filter(|spec| !restated(spec.name));
@@ -239,8 +238,8 @@ impl Settings {
         Self { entries: specs.map(|spec| (*spec, spec.kind.default())).collect() }
     }
 
-    /// Sets one by what was typed. Combinations are checked later, by `Model::prepare`, so that the
-    /// order of settings does not matter.
+    /// Sets one setting to what was typed. Combinations are checked later, by `Model::prepare`, so that the order of
+    /// settings does not matter.
     ///
     /// # Errors
     /// An unknown name (with the nearest known one), or a value outside what the setting may be.
@@ -276,7 +275,7 @@ impl Settings {
         usize::try_from(self.count(name)).unwrap_or(usize::MAX)
     }
 
-    /// The value of a count of which 0 means any number.
+    /// The value of a count in which 0 means any number.
     pub fn count_or_any(&self, name: &str) -> u64 {
         match self.count(name) {
             0 => u64::MAX,
@@ -292,7 +291,7 @@ impl Settings {
         }
     }
 
-    /// The value of a time; zero where it is off.
+    /// The value of a time; zero if it is off.
     pub fn time(&self, name: &str) -> Nanos {
         match self.value(name) {
             Value::Time(time) => time,
@@ -347,7 +346,7 @@ pub(crate) fn meant(name: &str) -> &str {
 }
 
 impl SettingKind {
-    /// Unless set.
+    /// The default.
     pub fn default(&self) -> Value {
         match *self {
             Self::Count { default, .. } => Value::Count(default),

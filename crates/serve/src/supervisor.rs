@@ -1,26 +1,26 @@
-//! The life of a server from its start to its end, across changes of its configuration. The process that was
-//! started supervises: it keeps the listening socket and its own pid, and each reading of the configuration
-//! is served by a generation, a process that it forks. Owns who serves when. Start reading at [`supervise`].
+//! The life of a server from its start to its end, across changes of its configuration. The process that was started
+//! supervises: it keeps the listening socket and its own pid. Each reading of the configuration is served by a
+//! generation, a process that it forks. Owns which generation serves when. Start reading at [`supervise`].
 //!
-//! A reload (SIGHUP) loses no connection, for the socket is never closed:
-//! 1 the configuration is read and everything it names is opened; what is wrong with it is logged, and
-//!   all goes on as before;
+//! A reload (SIGHUP) loses no connection, because the socket is never closed:
+//! 1 the configuration is read and everything it names is opened; if something is wrong, that is logged, and all goes
+//!   on as before;
 //! 2 the next generation is forked, and waits;
-//! 3 the one that serves is told that the port goes on without it, and drains: it answers what it has,
-//!   and each kept-alive connection once more, with `Connection: close`;
-//! 4 when it accepts no more, the next one begins. What came between waits in the socket's queue. So
-//!   two generations never accept at once, and whether the socket blocks, which is the same for all
-//!   who have it, is one model's business at a time.
+//! 3 the serving generation is told that the port goes on without it, and drains: it answers what it has, and each
+//!   kept-alive connection once more, with `Connection: close`;
+//! 4 when it accepts no more, the next one begins. Connections that arrive in between wait in the socket's queue. So
+//!   two generations never accept at once. Whether the socket blocks is the same for all processes that have it, but
+//!   only one model at a time decides it.
 //!
-//! Forking from a process that serves nothing costs less than a process image of its own would, and
-//! leaves it the rights to open ports and keys that a generation gives up. While nothing changes the
-//! supervisor sleeps, and no request passes through it. A generation dies with its supervisor
-//! (PR_SET_PDEATHSIG), and a supervisor ends as the generation that serves has ended.
+//! The supervisor forks and serves nothing itself. That costs less than starting another program would, and it keeps
+//! the rights to open ports and keys that a generation gives up. While nothing changes the supervisor sleeps, and no
+//! request passes through it. A generation dies with its supervisor (PR_SET_PDEATHSIG), and a supervisor ends the way
+//! its serving generation ended.
 //!
-//! A generation that is killed, or fails after it has served, is followed by another of the same
-//! configuration (see `restarts`): what it had accepted is lost, what waits in the queue is served. One
-//! that cannot begin to serve is not, since the next one could not either; nor one that was draining, since
-//! its port is closed.
+//! A generation that is killed, or fails after it has served, is followed by another of the same configuration (see
+//! `restarts`): connections that it had accepted are lost, those that wait in the queue are served. One that cannot
+//! begin to serve is not followed, since the next one could not either. Nor is one that was draining, since its port is
+//! closed.
 
 mod generation;
 mod notify;
@@ -52,36 +52,35 @@ pub use notify::Notify;
 use redirect::{Prepared, Redirect};
 use restarts::{RESTARTS_MAX, Restarts, WITHIN};
 
-/// How long a generation has, once it was told, until it accepts no more. A process of its model that
-/// is busy for longer is not waited for: both then accept for a while.
+/// How long a generation may take to stop accepting, once it was told to. If a process of its model is busy for longer,
+/// nobody waits for it: both generations then accept for a while.
 const HANDOVER_MAX: Nanos = Nanos::from_secs(2);
 
-/// How often that is looked at.
+/// How often to look whether it has stopped.
 const HANDOVER_TICK: Nanos = Nanos::from_millis(2);
 
-/// A generation that fails within this time after a reload is followed by one that serves as before.
+/// A generation that fails within this time after a reload is followed by one with the configuration before.
 const PROBATION: Nanos = Nanos::from_secs(10);
 
 /// A generation that fails by itself within this time could not begin, and the next could not either.
 const BEGINNING: Nanos = Nanos::from_secs(1);
 
-/// How long it takes until a generation that could not be started is tried again.
+/// How long to wait before a generation that could not be started is tried again.
 const RETRY: Nanos = Nanos::from_secs(1);
 
 /// What a server is started with.
 pub struct Start<'a> {
-    /// By what it serves first.
+    /// The configuration to serve first.
     pub config: Config,
     /// Reads it again, for a reload; or says what is wrong with it.
     pub read: &'a dyn Fn() -> Result<Config, String>,
-    /// What `stderr` means as the file of the error log.
+    /// The file that `stderr` names for the error log.
     pub stderr: Option<File>,
-    /// A listening socket that was passed to the process: `listen` is then of no
-    /// effect.
+    /// A listening socket that was passed to the process; `listen` then has no effect.
     pub passed: Option<TcpListener>,
     /// The service manager.
     pub notify: Notify,
-    /// Is called once, when the port is open.
+    /// Called once, when the port is open.
     pub opened: &'a mut dyn FnMut(&Service),
 }
 
@@ -127,7 +126,7 @@ pub fn supervise(start: Start<'_>) -> Result<(), ServeError> {
     serving.go();
     let Service { listener, more_listeners, site, .. } = service;
     let errors = Arc::clone(&site.errors);
-    // It knows the port too, which must close when another configuration listens elsewhere.
+    // It holds the port too, which must close when another configuration listens elsewhere.
     drop(site);
     let mut supervisor = Supervisor {
         mail,
@@ -157,28 +156,28 @@ pub fn supervise(start: Start<'_>) -> Result<(), ServeError> {
 struct Supervisor<'a> {
     mail: Mail,
     reopen: Reopen,
-    /// Clients resume their sessions after a reload too. Kept where nobody speaks to clients, and passed on
-    /// by fork alone.
+    /// With them clients resume their sessions after a reload too. Kept in a process that talks to no client, and
+    /// passed on only by fork.
     tickets: TicketKeys,
     read: &'a dyn Fn() -> Result<Config, String>,
     stderr: Option<File>,
     notify: Notify,
-    /// The socket is not ours to exchange.
+    /// The socket was passed to us, so it cannot be exchanged.
     is_passed: bool,
-    /// That of the generation that serves, and further queues of its port.
+    /// The listener of the serving generation, and further queues of its port.
     listener: Arc<TcpListener>,
     more_listeners: Vec<Arc<TcpListener>>,
     errors: Arc<ErrorLog>,
     serving: Generation,
-    /// What sends plain requests on to it.
+    /// The process that redirects plain requests to it.
     redirect: Option<Redirect>,
-    /// What the server goes back to where a reload does not hold, the last first: what was served by before
-    /// it, and before that, if that was on probation too, what had held. At most two.
+    /// The configurations to go back to if a reload fails, the last first: the one before it and, if that was on
+    /// probation too, the one before that, which had proved itself. At most two.
     before: Vec<Config>,
     restarts: Restarts,
     restarts_of_redirect: Restarts,
-    /// Nobody serves, since the next generation could not be started: when that is tried again, and how the
-    /// last one had ended.
+    /// Set while nobody serves, since the next generation could not be started: when to try again, and how the last one
+    /// had ended.
     retry: Option<(Nanos, String)>,
     /// Generations that were followed by another and have not ended.
     draining: Vec<Pid>,
@@ -189,11 +188,11 @@ struct Supervisor<'a> {
 }
 
 impl Supervisor<'_> {
-    /// Does what it is asked until no generation is left, and says how the last has ended.
+    /// Handles signals until no generation is left, and returns how the last has ended.
     fn watch(&mut self) -> Result<(), ServeError> {
         let broken = "cannot wait for signals";
         loop {
-            // An end may be one of several that came as one signal.
+            // One signal may stand for the ends of several processes.
             while let Some((pid, ended)) = process::reap().map_err(system(broken))? {
                 self.draining.retain(|draining| *draining != pid);
                 if pid == self.serving.pid && !self.serving.has_ended {
@@ -222,7 +221,7 @@ impl Supervisor<'_> {
                 }
                 Some(SupervisorEvent::Reopen) => self.reopen(),
                 Some(SupervisorEvent::Reload | SupervisorEvent::ChildEnded) => {}
-                // Now and then: a key that nobody may use any more is not to lie here.
+                // Now and then: a key that nobody may use any more must not stay here.
                 None => self.tickets.keep_up(),
             }
         }
@@ -252,7 +251,7 @@ impl Supervisor<'_> {
         }
     }
 
-    /// It is no reason for the others to end.
+    /// The end of the redirecting process is no reason for the others to end.
     fn redirect_lost(&mut self, ended: Ended) {
         let Some(lost) = self.redirect.take() else { return };
         let mut why = lost.generation.reason(ended);
@@ -279,7 +278,7 @@ impl Supervisor<'_> {
         );
     }
 
-    /// Another process in the place of the one that is lost, at its port.
+    /// Starts another process in place of the lost one, at its port.
     fn redirect_again(&self, lost: Redirect) -> Result<Redirect, ServeError> {
         let Redirect { listener, generation } = lost;
         let given = Given {
@@ -299,9 +298,9 @@ impl Supervisor<'_> {
         }
     }
 
-    /// Every process sees it before its next line, and those that wait within some seconds.
+    /// Reopens the logs. Every process sees that before its next line, and those that wait within some seconds.
     fn reopen(&self) {
-        // With our rights: those who serve may have lost that of opening files.
+        // With our rights: serving processes may have lost the right to open files.
         let used = rights::logs(&self.serving.config);
         let owner = self.serving.identity.as_ref().map(Identity::uid);
         let failed = self.reopen.reopen_used(|path| used.contains(path), owner);
@@ -337,7 +336,7 @@ impl Supervisor<'_> {
         self.tell_ready();
     }
 
-    /// Puts a generation that serves by `config` in the place of the one that does.
+    /// Replaces the serving generation by one that serves `config`.
     fn follow(&mut self, config: Config) -> Result<(), String> {
         let goes_on = self.is_passed || config.listen == self.serving.config.listen;
         let says = |error: io::Error| format!("cannot duplicate a descriptor: {error}");
@@ -369,7 +368,7 @@ impl Supervisor<'_> {
             if goes_on {
                 hand_over(&last, 1 + service.more_listeners.len());
             } else {
-                // Nobody else has its port: it answers those who wait there too, and closes it.
+                // No other generation has its port: it also answers the connections that wait there, and closes it.
                 process::signal(last.pid, Signal::TERM);
             }
         }
@@ -384,7 +383,7 @@ impl Supervisor<'_> {
         Ok(())
     }
 
-    /// Puts the process that redirects by the configuration of now in the place of the one that did.
+    /// Replaces the redirecting process by one with the present configuration.
     fn follow_redirect(&mut self, plain: Option<Prepared>) {
         let last = self.redirect.take();
         let next = match plain.map(prepared_redirect).transpose() {
@@ -426,7 +425,7 @@ impl Supervisor<'_> {
         {
             self.errors.note(
                 Level::Alert,
-                format_args!("the server failed after the reload, so it serves with the configuration of before: {why}"),
+                format_args!("the server failed after the reload and went back to the previous configuration: {why}"),
             );
             match self.follow(before) {
                 Ok(()) => return None,
@@ -441,7 +440,7 @@ impl Supervisor<'_> {
         self.give_up(why)
     }
 
-    /// Starts another generation of the same configuration, or will try to. Otherwise how the server ends.
+    /// Starts another generation of the same configuration, or will try to. Otherwise returns how the server ends.
     fn serve_again(&mut self, why: String) -> Option<Result<(), ServeError>> {
         let now = clock::monotonic();
         let Some(number) = self.restarts.take(now) else {
@@ -469,13 +468,13 @@ impl Supervisor<'_> {
         None
     }
 
-    /// Nobody takes connections any more: the service manager is to know now.
+    /// Nobody accepts connections any more: the service manager must know now.
     fn give_up(&mut self, why: String) -> Option<Result<(), ServeError>> {
         self.signal_draining(Signal::INT);
         Some(Err(ServeError::Ended { why }))
     }
 
-    /// Whether the generation that serves may yet turn out not to.
+    /// Whether the serving generation may still turn out to be unable to serve.
     fn is_on_probation(&self) -> bool {
         clock::monotonic().saturating_sub(self.serving.born) < PROBATION
     }
@@ -494,15 +493,15 @@ fn prepared_redirect(Prepared { service, config }: Prepared) -> io::Result<Redir
     Ok(Redirect { listener: service.listener, generation })
 }
 
-/// One that does so now.
+/// A process that redirects from now on.
 fn begin_redirect(prepared: Prepared) -> io::Result<Redirect> {
     let redirect = prepared_redirect(prepared)?;
     redirect.generation.go();
     Ok(redirect)
 }
 
-/// Has the generation drain and leave the first so many queues of the port, and waits until it accepts no
-/// more or has ended.
+/// Makes the generation drain and leave the first `queues` queues of the port. Waits until it accepts no more or has
+/// ended.
 fn hand_over(last: &Generation, queues: usize) {
     let until = clock::monotonic().saturating_add(HANDOVER_MAX);
     while !last.is_past() && !process::has_ended(last.pid) && clock::monotonic() < until {
@@ -527,7 +526,7 @@ impl PidFile {
 impl Drop for PidFile {
     fn drop(&mut self) {
         if let Some(path) = &self.0 {
-            // Someone has tidied up already, which is what is wanted.
+            // This fails only if somebody has removed it already, which is what is wanted.
             let _ = std::fs::remove_file(path);
         }
     }

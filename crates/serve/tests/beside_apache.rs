@@ -1,6 +1,6 @@
-//! Our prefork, worker and event beside the real ones: the same settings, the same clients, and the same
-//! children and connections come of it. Needs Debian's apache2; without it each test says that it was
-//! skipped. Start reading at [`Contender`].
+//! Our prefork, worker and event beside Apache's: the same settings and the same clients must give the same children
+//! and connections. Needs Debian's apache2; without it each test says that it was skipped. Start reading at
+//! [`Contender`].
 
 mod support;
 
@@ -18,7 +18,7 @@ enum Contender {
 }
 
 impl Contender {
-    /// Both, of one model with the same settings, or none where there is no Apache.
+    /// Both, of one model with the same settings; `None` if there is no Apache.
     fn both(model: &str, settings: &[&str]) -> Option<[Self; 2]> {
         let apache = Apache::start(model, settings)?;
         let ours = Server::start(model, Setup { settings, ..support::FIXED });
@@ -41,7 +41,7 @@ impl Contender {
         }
     }
 
-    /// The numbers of children that held for a while, one after the other, until the last of them.
+    /// The numbers of children that stayed for a while, in order, up to `last`.
     fn settled_children(&self, last: usize) -> Vec<usize> {
         let mut seen = vec![];
         let (mut count, mut since) = (self.children(), Instant::now());
@@ -58,8 +58,8 @@ impl Contender {
     }
 }
 
-/// What `watch` makes of both, at the same time. A machine under load may delay a child by more than the
-/// second between two looks of its parent, so they have three tries to agree.
+/// What `watch` gives for both, at the same time. A machine under load may delay a child by more than the second
+/// between two looks of its parent, so they have three tries to agree.
 fn agree<T: PartialEq + std::fmt::Debug + Send>(
     model: &str,
     settings: &[&str],
@@ -80,7 +80,7 @@ fn agree<T: PartialEq + std::fmt::Debug + Send>(
     panic!("{model} with {settings:?} differs:{told}");
 }
 
-/// So many connections, each with a request that has begun.
+/// `count` connections, each with a request that has begun.
 fn begin(contender: &Contender, count: usize) -> Vec<Conn> {
     let mut conns: Vec<Conn> = (0..count).map(|_| contender.connect()).collect();
     conns.iter_mut().for_each(|conn| conn.send("GET / HTTP"));
@@ -140,7 +140,7 @@ const ONE_CHILD: [&str; 9] = [
     "MaxKeepAliveRequests=0",
 ];
 
-/// Which of the connections have an answer, once no more come.
+/// Which of the connections have an answer, once no more answers come.
 fn answered(conns: &mut [Conn]) -> Vec<usize> {
     let (mut seen, mut since) = (Vec::new(), Instant::now());
     while since.elapsed() < Duration::from_millis(1500) {
@@ -189,7 +189,7 @@ fn an_event_child_takes_as_many_connections_as_apaches_and_closes_idle_ones_when
             conns[..4].iter_mut().map(|conn| conn.response().status()).collect();
         // Ours are closed at once, Apache's when the first worker that is idle comes to it.
         eventually("idle connections are closed", || conns[4..12].iter_mut().all(Conn::has_ended));
-        // How many more are taken hangs on how fast a worker is idle again: some are.
+        // How many more are taken depends on how fast a worker is idle again: some are.
         let takes_more = !answered(&mut conns[12..]).is_empty();
         (taken, waits, at_last, takes_more)
     });
@@ -202,7 +202,7 @@ fn an_event_child_takes_as_many_connections_as_apaches_and_closes_idle_ones_when
 fn event_children_full_of_idle_connections_are_joined_by_others_as_apaches_are() {
     // Three children take 25 + 2 * 25 connections each, and 25 of their threads have nothing to do.
     let seen = agree("event", &["KeepAliveTimeout=300"], |contender| {
-        // One after the other, for where all threads are busy at once idle connections are closed.
+        // One after the other: if all threads are busy at once, idle connections are closed.
         let mut conns = Vec::new();
         for _ in 0..230 {
             let mut conn = contender.connect();
@@ -214,8 +214,7 @@ fn event_children_full_of_idle_connections_are_joined_by_others_as_apaches_are()
             conns.push(conn);
         }
         let served = conns.iter_mut().all(|conn| conn.response().status() == 200);
-        // The idle threads of three more children are as many as MinSpareThreads; those of the full ones
-        // are of no use.
+        // The idle threads of three more children are as many as MinSpareThreads; those of the full ones do not count.
         (served, contender.settled_children(6).last().copied())
     });
     if let Some(seen) = seen {

@@ -14,7 +14,7 @@ use support::{Conn, GET, Server, Setup, eventually};
 
 const GET_LARGE: &str = "GET /large HTTP/1.1\r\nHost: test\r\n\r\n";
 
-/// How long an answer that must not come is waited for.
+/// How long to wait for an answer that must not come.
 const SILENCE: Duration = Duration::from_millis(300);
 
 fn lighttpd(dir: &Path, conns_max: usize) -> Option<Peer> {
@@ -98,8 +98,8 @@ fn ask_in_turn(addr: SocketAddr, request: &str, count: usize) -> (Vec<Conn>, Vec
     (0..count).map(ask).unzip()
 }
 
-/// Asks a server with room for `conns_max` connections for more than that, and has the first of those end.
-/// Returns what became of those that were held and of those past them, before that.
+/// Sends requests on more connections than the `conns_max` for which a server has room, and then ends the first of
+/// them. Returns the fates before that, of the connections held and of those beyond.
 fn fill(addr: SocketAddr, request: &str, conns_max: usize) -> Vec<Fate> {
     let (mut conns, fates) = ask_in_turn(addr, request, conns_max + 3);
     drop(conns.remove(0));

@@ -1,7 +1,7 @@
-//! What we answer to conditions, ranges and codings beside what nginx and Apache answer to the same bytes,
-//! about the same files. Where we differ, the table of differences says so, and why; a difference that is
-//! there no more has to leave the table. Needs Debian's nginx and apache2; without them it says that it was
-//! skipped. Start reading at [`what_differs_from_nginx_and_apache_is_known_and_has_a_reason`].
+//! What we answer to conditions, ranges and codings, beside what nginx and Apache answer to the same bytes, about the
+//! same files. The table of differences has each difference with its reason; one that no longer exists has to leave the
+//! table. Needs Debian's nginx and apache2; without them it says that it was skipped. Start reading at
+//! [`what_differs_from_nginx_and_apache_is_known_and_has_a_reason`].
 
 mod support;
 
@@ -112,7 +112,7 @@ const CASES: &[(&str, &str)] = &[
     ("GET /text.txt", "Accept-Encoding: gzip\r\nIf-Modified-Since: {S}\r\n"),
 ];
 
-/// Line and fields of a case, whose answer it is that we differ from, what of it, and why.
+/// Line and fields of a case, the server from which we differ, in which facts, and why.
 type Difference = (&'static str, &'static str, &'static str, &'static [&'static str], &'static str);
 
 #[rustfmt::skip]
@@ -151,7 +151,7 @@ const DIFFERENCES: &[Difference] = &[
     ("GET /text.txt", "Accept-Encoding: gzip\r\nIf-Modified-Since: {S}\r\n", "Apache", &["vary"], "a 304 has the Vary of the 200 (RFC 9110, 15.4.5)"),
 ];
 
-/// What of an answer is compared: a name, and what it is in this one.
+/// A fact of an answer that is compared: its name and its value.
 type Fact = (&'static str, String);
 
 /// Asks one server.
@@ -200,7 +200,7 @@ impl Asked {
             ("range", value("content-range")),
             ("coding", coding.clone()),
         ];
-        // Pages that stand for an error are everybody's own.
+        // Error pages are each server's own.
         if !matches!(status.as_str(), "200" | "206" | "304") {
             return facts;
         }

@@ -1,6 +1,6 @@
-//! One suite over all models: every case of the table over a real socket, judged, and byte for byte
-//! the same from each model. A model that is added to the registry is in it by itself.
-//! Start reading at [`every_model_answers_every_case_with_the_same_bytes`].
+//! One suite over all models: every case of the table over a real socket, judged, and byte for byte the same from each
+//! model. A model that is added to the registry is included without further changes. Start reading at
+//! [`every_model_answers_every_case_with_the_same_bytes`].
 
 mod cases;
 mod support;
@@ -32,8 +32,8 @@ fn answer(server: &Server, case: &Case, etag: &str, sent: Sent) -> Vec<u8> {
     conn.rest()
 }
 
-/// The answer without what may differ: the time, the random part of a boundary, and the interim word
-/// that depends on whether the body was there already (RFC 9110, 10.1.1).
+/// The answer without what may differ: the time, the random part of a boundary, and the interim response that depends
+/// on whether the body was there already (RFC 9110, 10.1.1).
 fn comparable(answer: &[u8]) -> String {
     const BOUNDARY: &str = "joust-";
     const BOUNDARY_DIGITS: usize = 16;
@@ -108,7 +108,7 @@ fn every_model_serves_a_fixed_body_and_reuses_connections_up_to_the_quota() {
     }
 }
 
-/// What is kept of files is a setting of all models: with it off each request finds what is there.
+/// The file cache is a setting of all models: with it off each request finds what is there.
 #[test]
 fn every_model_does_without_a_file_cache_where_it_is_told_to() {
     let site = tempfile::tempdir().unwrap();

@@ -62,7 +62,8 @@ impl<'s> Talk<'s> {
         Self { exchange, now: START, output: Vec::new(), writes: 0 }
     }
 
-    /// Lets the exchange write, and time pass while it holds, until it wants to read or close. `most` bytes are taken a write.
+    /// Lets the exchange write, and time pass while it holds, until it wants to read or close. Each write takes at most
+    /// `most` bytes.
     fn take(&mut self, most: usize) -> Option<Close> {
         loop {
             let part: Vec<u8> = match self.exchange.want(|| self.now) {
@@ -163,7 +164,7 @@ fn the_table_holds_whole_and_in_pieces() {
     assert!(faults.is_empty(), "{}", faults.join("\n\n"));
 }
 
-/// What a fault does is a matter of time alone.
+/// These faults change only when an answer leaves.
 #[test]
 fn the_table_holds_with_planted_faults() {
     let (_outer, mut config) = site();

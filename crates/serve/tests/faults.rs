@@ -1,6 +1,6 @@
-//! Planted faults: exact to the nanosecond in simulated time, and alike under every model live.
-//! What a fault is worth as an oracle is proved here; how exact a live one is depends on the machine,
-//! and `examples/fault_precision.rs` measures it. Start reading at [`a_delay_ends_to_the_nanosecond_for_every_response`].
+//! Planted faults: exact to the nanosecond in simulated time, and the same under every real model. This proves what a
+//! fault is worth as an oracle. How exact it is in a real server depends on the machine, and
+//! `examples/fault_precision.rs` measures it. Start reading at [`a_delay_ends_to_the_nanosecond_for_every_response`].
 
 mod support;
 
@@ -288,10 +288,10 @@ fn a_pause_holds_everybody_until_its_end() {
         let faults = &["pause=every:1s,for:900ms"];
         let settings = &["MaxKeepAliveRequests=0"];
         let server = Server::start(model, Setup { settings, faults, ..FIXED });
-        // One that holds one connection at a time has its one held.
+        // A model with one connection at a time has that one held.
         let n_conns = support::two_at_once(model).map_or(1, |_| 4);
         let mut conns: Vec<_> = (0..n_conns).map(|_| server.connect()).collect();
-        // In a gap of 100 ms nobody waits; two answers in a row that took 500 ms each cannot be in one.
+        // In a gap of 100 ms nobody waits; two answers in a row that took 500 ms each cannot both be in one.
         let mut paused = 0;
         support::eventually("a pause held every connection", || {
             let sent = Instant::now();

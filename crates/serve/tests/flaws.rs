@@ -80,7 +80,7 @@ fn keepalive_closes_after_so_many_answers_and_says_nothing() {
     }
 }
 
-/// What came behind the last request is not answered, and not lost by a reset either.
+/// Requests after the last answer are not answered, and must not cause a reset that destroys it.
 #[test]
 fn keepalive_counts_pipelined_requests_one_by_one() {
     let service = service(&["keepalive=2"]);
@@ -222,7 +222,7 @@ fn slots_serve_in_the_order_of_arrival_and_no_more_at_once() {
     let left: Vec<Nanos> = std::iter::zip(&mut clients, at)
         .map(|(client, at)| ms(at) + client.answer(START + ms(at), REQUEST).held)
         .collect();
-    // Two servers with one queue, by hand.
+    // Two servers with one queue, calculated by hand.
     assert_eq!(left, [10, 10, 20, 20, 35, 110].map(ms));
 }
 
@@ -250,7 +250,7 @@ fn without_nodelay_head_and_body_are_two_sends_at_the_same_instant() {
     }
 }
 
-/// In CPU time, which a loaded machine does not change.
+/// Measured in CPU time, which a loaded machine does not change.
 #[test]
 fn every_second_seed_is_slower_by_what_was_said() {
     let cost_of = |seed: u64| {
@@ -422,7 +422,7 @@ fn slots_bound_what_several_clients_get() {
             conns.iter_mut().for_each(|conn| conn.send(GET));
             assert!(conns.iter_mut().all(|conn| conn.response().status() == 200), "{model}");
         }
-        // Ten requests of 40 ms by two.
+        // Ten requests of 40 ms, two at a time.
         assert!(start.elapsed() >= Duration::from_millis(200), "{model}");
     }
 }

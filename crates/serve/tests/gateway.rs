@@ -1,6 +1,5 @@
-//! CGI under every model, by the rules of RFC 3875 and those that its history taught. Programs are
-//! scripts made here; other people's programs are judged in `gateway_peers`.
-//! Start reading at [`Site`].
+//! CGI under every model, by the rules of RFC 3875 and those that known vulnerabilities taught. Programs are scripts
+//! made here; `gateway_peers` tests other people's programs. Start reading at [`Site`].
 
 mod support;
 
@@ -54,7 +53,7 @@ impl Site {
     }
 }
 
-/// Everything that comes of one request on a connection of its own.
+/// Everything received for one request, on a connection of its own.
 fn ask(server: &Server, request: &str) -> String {
     let mut conn = server.connect();
     conn.send(request);
@@ -92,8 +91,7 @@ fn get_of(server: &Server, host: &str, target: &str) -> String {
     ask(server, &format!("GET {target} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n"))
 }
 
-/// A gateway looks for its scripts in the site of the host that is asked, and one that names its hosts
-/// answers there alone.
+/// A gateway looks for its scripts in the site of the requested host, and one that names its hosts answers only there.
 #[test]
 fn a_gateway_is_of_its_hosts_and_has_their_roots() {
     let site = Site::new();
@@ -137,7 +135,7 @@ fn a_gateway_is_of_its_hosts_and_has_their_roots() {
             ["DOCUMENT_ROOT", "SCRIPT_FILENAME", "WHICH"].map(of)
         };
         let said = |root: &str, file: String, which: &str| [dir(root), file, which.to_owned()];
-        // One that names no host: everywhere, each with its own programs.
+        // A gateway that names no host: everywhere, each host with its own programs.
         for name in ["a", "b", "c"] {
             let file = format!("{}/cgi-bin/env", dir(name));
             for host in [format!("{name}.test"), format!("x.{name}.test")] {
@@ -147,7 +145,7 @@ fn a_gateway_is_of_its_hosts_and_has_their_roots() {
         }
         assert_eq!(told("none.test", "/cgi-bin/env")[0], dir("site"));
         assert!(get_of(&server, "fixed.test", "/cgi-bin/env").ends_with("\r\n\r\njoust"));
-        // Of those that do, the first that is of the host.
+        // Of those that name hosts, the first one for this host answers.
         for name in ["a", "b"] {
             let file = format!("{}/own/env", dir(name));
             assert_eq!(
@@ -162,7 +160,7 @@ fn a_gateway_is_of_its_hosts_and_has_their_roots() {
     }
 }
 
-/// RFC 9112, 3.2.2: the host of an absolute target is the one that is served, so the one that is told.
+/// RFC 9112, 3.2.2: the host of an absolute target is the one that is served, so a program is told that one.
 #[test]
 fn a_program_is_told_the_host_of_an_absolute_target() {
     let site = Site::new();
@@ -181,7 +179,7 @@ fn a_program_is_told_the_host_of_an_absolute_target() {
     }
 }
 
-/// To HEAD, and to HTTP/1.0, all may have been sent before the program ends: nothing more is sent then.
+/// In answers to HEAD and to HTTP/1.0, everything may be sent before the program ends, and nothing is sent after that.
 #[test]
 fn an_answer_whose_end_comes_after_its_last_byte_has_its_line() {
     let site = Site::new();
@@ -334,7 +332,7 @@ fn dechunked(head: &str, mut rest: &[u8]) -> Vec<u8> {
     }
 }
 
-/// Processes that are zombies or whose command line holds `mark`, of this user's.
+/// This user's processes that are zombies or whose command line contains `mark`.
 fn left(mark: &str, server: &Server) -> Vec<String> {
     let mut left = Vec::new();
     for entry in std::fs::read_dir("/proc").unwrap().flatten() {
@@ -365,12 +363,12 @@ fn a_program_that_hangs_ends_with_504_and_its_grandchildren_with_it() {
     }
 }
 
-/// A shell function: a daemon by the book, in a session of its own, with none of its starter's files, and
-/// a child of init's.
+/// A shell function that starts a proper daemon: in a session of its own, with none of its starter's files, and a child
+/// of init.
 const DAEMON: &str =
     "daemon() { setsid sh -c \"(setsid sleep $1 &)\" </dev/null >/dev/null 2>&1; }";
 
-/// Whether a process lives whose command line ends so.
+/// Whether a process lives whose command line ends with `words`.
 fn lives(words: &str) -> bool {
     std::fs::read_dir("/proc").unwrap().flatten().any(|entry| {
         let line = std::fs::read(entry.path().join("cmdline")).unwrap_or_default();
@@ -378,8 +376,8 @@ fn lives(words: &str) -> bool {
     })
 }
 
-/// What a program has started lives as long as this is so: its client waits, its time is not over, or its
-/// answer was whole and the server runs.
+/// What a program has started ends when its client leaves, when its time is over, or, if its answer was complete, when
+/// the server ends.
 fn daemons_end(model: &str, number: usize) {
     let site = Site::new();
     // Numbers that no other process sleeps for.
@@ -499,7 +497,7 @@ fn the_last_words_of_a_program_are_in_the_error_log_under_every_model() {
     for model in models() {
         let site = Site::new();
         site.program("says", "echo Content-Type: text/plain; echo; echo done; echo so-said >&2");
-        // A child of its own for each connection, where the model has any.
+        // A separate child for each connection, if the model has children.
         let quota: &[&str] = match model {
             "prefork" | "worker" | "event" => &["MaxConnectionsPerChild=1"],
             _ => &[],
@@ -538,7 +536,7 @@ fn what_a_program_redirects_to_is_guarded_like_what_a_client_asks_for() {
     let rules = "[[rule]]\nprefix = \"/guarded\"\ndeny = 403\n[[rule]]\nprefix = \"/open.txt\"\n\
                  set = { X-Rule = \"applied\" }\n";
     let server = site.start("reactor", &[], rules);
-    // Twice on one connection: what was decided on the way is not kept for the same head.
+    // Twice on one connection: what was decided on the way must not be kept for the same head.
     let again = "GET /cgi-bin/to-guarded HTTP/1.1\r\nHost: a\r\n\r\n";
     let answers = ask(
         &server,
@@ -617,7 +615,7 @@ fn a_client_that_reads_slowly_slows_the_program_and_takes_no_memory() {
     }
 }
 
-/// Memory that is a process's own.
+/// Private memory of a process.
 fn memory_bytes(pid: Pid) -> u64 {
     let path = format!("/proc/{}/smaps_rollup", pid.as_raw_nonzero());
     let text = std::fs::read_to_string(path).unwrap_or_default();
@@ -629,7 +627,7 @@ fn memory_bytes(pid: Pid) -> u64 {
 fn a_thousand_programs_leave_neither_a_zombie_nor_a_descriptor() {
     let site = Site::new();
     site.program("quick", "echo Content-Type: text/plain; echo; echo done; echo said >&2");
-    // Of the one that has most: how many processes there are is the model's business.
+    // Of the process that has most: how many processes there are depends on the model.
     let descriptors = |server: &Server| {
         let of = |pid: Pid| std::fs::read_dir(format!("/proc/{}/fd", pid.as_raw_nonzero()));
         let all = processes(server);
@@ -646,7 +644,7 @@ fn a_thousand_programs_leave_neither_a_zombie_nor_a_descriptor() {
             eventually("no zombie stays", || left("no such process", &server).is_empty());
         };
         run(1);
-        // What the first one opened stays: it is that of the process.
+        // What the first one opened stays open: it belongs to the process.
         let mut least = usize::MAX;
         for _ in 0..10 {
             least = least.min(descriptors(&server));

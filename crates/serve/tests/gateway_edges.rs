@@ -1,6 +1,5 @@
-//! What programs must not be asked for, shown or told: a directory whose index is a program, targets with a
-//! host in them, statuses without content. Beside `gateway`, which has the rules of RFC 3875.
-//! Start reading at [`Site`].
+//! Edge cases of what programs are asked for, shown and told: a directory whose index is a program, targets with a host
+//! in them, statuses without content. Beside `gateway`, which has the rules of RFC 3875. Start reading at [`Site`].
 
 mod support;
 
@@ -16,7 +15,7 @@ use support::{FIXED, Response, Server, Setup, models};
 /// What must never be sent.
 const SOURCE: &str = "<?secret source ?>";
 
-/// Scripts `*.run`, which an interpreter is started for that says what it was told; `cgi-bin`; and a server.
+/// Scripts `*.run`, for which an interpreter is started that says what it was told; `cgi-bin`; and a server.
 struct Site {
     directory: tempfile::TempDir,
     server: Server,
@@ -84,10 +83,10 @@ fn a_directory_whose_index_is_a_program_runs_it_and_never_shows_its_source() {
             ("/app//./", "ran /app/index.run \n"),
             ("/a%20b/?x", "ran /a b/index.run x\n"),
             ("/app/index.run?d", "ran /app/index.run d\n"),
-            // The first index that is there counts.
+            // The first index that exists counts.
             ("/both/", "both"),
             ("/plain/", "plain"),
-            // A redirect within the server comes to the same.
+            // A redirect within the server has the same result.
             ("/cgi-bin/leads", "ran /app/index.run from=cgi\n"),
         ];
         for (target, expected) in cases {
@@ -149,7 +148,7 @@ fn a_205_has_no_content_whatever_the_program_writes() {
     }
 }
 
-/// Reads the records of a request, up to the empty one that ends its body; whether there was one.
+/// Reads the records of a request, up to the empty one that ends its body; returns whether there was one.
 fn read_request(stream: &mut TcpStream) -> bool {
     const STDIN: u8 = 5;
     loop {
@@ -166,8 +165,8 @@ fn read_request(stream: &mut TcpStream) -> bool {
     }
 }
 
-/// An application that answers the first request of each connection, keeps it, and dies of the second, when
-/// it has read all of it. Its address, and how many requests it has read.
+/// An application that answers the first request of each connection, keeps the connection, and closes it when it has
+/// read all of the second. Returns its address, and how many requests it has read.
 fn dies_of_the_second() -> (std::net::SocketAddr, Arc<AtomicUsize>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();

@@ -1,8 +1,7 @@
-//! CGI and FastCGI judged by other people's programs: Python's wsgiref, which validates what it is told,
-//! Go's net/http/cgi and net/http/fcgi, php-cgi and php-fpm, and git's http-backend, through which a
-//! repository is cloned and pushed to. Under a model that blocks, a loop, and one of many processes.
-//! A program that is not installed (`scripts/peers.sh` does it) is a skip, printed and counted.
-//! Start reading at [`MODELS`].
+//! CGI and FastCGI tested with other people's programs: Python's wsgiref, which validates what it is told, Go's
+//! net/http/cgi and net/http/fcgi, php-cgi and php-fpm, and git's http-backend, through which a repository is cloned
+//! and pushed to. Under a model that blocks, a loop, and one of many processes. A program that is not installed
+//! (`scripts/peers.sh` installs them) is a skip, printed and counted. Start reading at [`MODELS`].
 
 mod support;
 
@@ -17,7 +16,7 @@ use sys::process::{Pid, Signal};
 /// One that blocks in a thread, a loop, a pool of threads behind a loop, and one of many processes.
 const MODELS: [&str; 4] = ["thread", "reactor", "pool", "prefork"];
 
-/// The first of these programs that is there; says so where none is.
+/// The first of these programs that is installed; notes it if none is.
 fn installed(names: &[&str]) -> Option<PathBuf> {
     let path = std::env::var("PATH").unwrap_or_default() + ":/usr/local/go/bin:/usr/sbin:/sbin";
     let places = || path.split(':').map(Path::new);
@@ -122,7 +121,7 @@ fn wsgirefs_validator_has_nothing_to_say_against_the_environment() {
     let Some(python) = installed(&["python3"]) else { return };
     let site = Site::new();
     let python = python.canonicalize().unwrap();
-    // pyenv's shims need an environment of theirs.
+    // pyenv's shims need an environment of their own.
     let real = Command::new(&python).args(["-c", "import sys; print(sys.executable)"]).output();
     let real = String::from_utf8(real.unwrap().stdout).unwrap();
     site.file("site/cgi-bin/app", &format!("#!{}{WSGI}", real.trim().to_owned() + "\n"));
@@ -279,7 +278,7 @@ fn gos_fastcgi_serves_on_kept_connections_and_after_it_was_started_again() {
         };
         check(&mut conn, &body);
         check(&mut conn, "");
-        // The kept connection is closed now, and the application another one.
+        // The kept connection is closed now, and the application is a new one.
         drop(application);
         let application = start();
         check(&mut conn, "abc");

@@ -1,6 +1,5 @@
-//! Hosts of one server: whose log a line goes to, whatever the model and however requests come. That a
-//! site is chosen by its name is `site.rs`; rotation and rights are tests of the binary.
-//! Start reading at [`Place`].
+//! Hosts of one server: to whose log a line goes, under every model and however requests arrive. `site.rs` tests that a
+//! site is chosen by its name; rotation and rights are tests of the binary. Start reading at [`Place`].
 
 mod support;
 
@@ -65,7 +64,7 @@ fn a_line_goes_to_the_log_of_its_host_under_every_model() {
             }
         }
         drop(conn);
-        // What no host is known of is the default one's.
+        // A request without a host belongs to the default one.
         let mut conn = Conn::to(place.server.addr);
         conn.send("GET / HTTP/1.1\r\n\r\n");
         conn.rest();
@@ -131,7 +130,7 @@ fn a_malformed_request_is_told_of_by_the_default_host_and_not_by_the_first() {
     assert_eq!((lines("a.log"), lines("b.log")), (0, 1));
 }
 
-/// Of any host, of files or not; and whatever becomes of the file, for it may not be readable any more.
+/// For any host, with files or without, and whatever happens to the file later: it may no longer be readable.
 #[test]
 fn an_error_page_from_outside_of_the_site_stands_for_its_status() {
     let outside = tempfile::tempdir().unwrap();
@@ -188,7 +187,7 @@ fn hosts_that_name_one_file_write_to_it_once_each_with_its_own_format() {
     for n in [0, 7, 199] {
         conn.ask(&request(&format!("h{n}.test"), "/"));
     }
-    // By itself, without an end or a flush.
+    // They are written without an end or a flush.
     eventually("the lines are there", || place.lines("shared.log").len() == 3);
     assert_eq!(place.lines("shared.log"), ["0 h0.test", "7 h7.test", "199 h199.test"]);
     let opened = fs::read_dir(format!("/proc/{}/fd", place.server.pid().as_raw_nonzero())).unwrap();

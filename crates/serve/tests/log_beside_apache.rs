@@ -11,8 +11,8 @@ use support::apache::Apache;
 use support::{Conn, FIXED, Server, Setup, eventually};
 use sys::process::Signal;
 
-/// What is the same by nature: no times, no sizes of heads, no pages of errors. Nor %I, which in Apache
-/// is now and then one more: a first byte of the next request that it has looked at.
+/// What has to be the same: no times, no sizes of heads, no error pages. Nor %I, which in Apache is sometimes one more:
+/// the first byte of the next request, at which it has looked.
 const FORMAT: &str = "%h %a %l %u '%r' %s %>s %200,206,304b %200,206,304B %m %U '%q' %H %V %k %X \
                       '%{User-agent}i' '%{X-Two}i' '%{None}i' '%{Content-Range}o' \
                       %404{User-agent}i %!200,404{User-agent}i 100%%";
@@ -81,7 +81,7 @@ fn ask_programs(addr: SocketAddr) {
     }
 }
 
-/// A prefork of Apache's with a page, and the directory that it serves.
+/// Apache with the model prefork and a page, and the directory that it serves.
 fn apache_with_a_page(settings: &[&str]) -> Option<(Apache, PathBuf)> {
     let apache = Apache::start("prefork", settings)?;
     let root = apache.dir.path().join("root");
@@ -122,7 +122,7 @@ fn what_a_program_sent_is_logged_as_apache_does() {
         ask_programs(server.addr);
         server.signal(Signal::TERM);
         assert!(server.ended().success());
-        // Content types of the server's own files are each server's business.
+        // Content types of the server's own files may differ.
         let same = |path: &Path| {
             let cut = |line: String| line.replace("'text/html; charset=utf-8'", "'-'");
             lines(path).into_iter().map(cut).collect::<Vec<_>>()
@@ -147,8 +147,8 @@ fn ask_all(addr: SocketAddr) {
     old.rest();
 }
 
-/// But for what a server is asked to see whether it is there. In one order: a child writes its lines
-/// when it has some, or when it ends.
+/// The lines of a log, without those of the requests that ask whether a server is there. Sorted, because a child writes
+/// its lines when it has some, or when it ends.
 fn lines(path: &Path) -> Vec<String> {
     let text = fs::read_to_string(path).unwrap_or_default();
     let mut lines: Vec<_> =
@@ -178,8 +178,8 @@ fn the_same_format_and_requests_give_the_lines_of_apache() {
     ask_all(server.addr);
     server.signal(Signal::TERM);
     assert!(server.ended().success());
-    // Apache's %k counts the requests after which the connection goes on, so that the one that ends it
-    // has the number of the one before; its manual, as we, knows no such exception.
+    // Apache's %k counts only requests after which the connection stays open, so the last request has the number of the
+    // one before. Its manual has no such exception, and neither have we.
     let counted = |line: String| line.replace(" 6 - '", " 7 - '");
     assert_eq!(lines(&ours), lines(&theirs).into_iter().map(counted).collect::<Vec<_>>());
 }

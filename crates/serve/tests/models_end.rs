@@ -1,5 +1,5 @@
-//! How a server of each model ends: in order, at once, or by violence; and that nothing of it is left
-//! behind. Start reading at the tests.
+//! How a server of each model ends: in order, at once, or killed; and that nothing of it is left behind. Start reading
+//! at the tests.
 
 mod support;
 
@@ -45,8 +45,8 @@ fn a_drain_answers_what_was_begun_and_what_waits_and_closes_what_is_idle() {
             idle
         });
         let mut begun = server.connect();
-        // A kept-alive connection of event is closed where its next request finds no idle thread, as
-        // httpd does; a fresh one has the thread to itself.
+        // event closes a kept-alive connection if its next request finds no idle thread, as httpd does; a fresh one has
+        // the thread to itself.
         if model != "event" {
             assert_eq!(begun.ask(GET).status(), 200);
         }
@@ -65,8 +65,8 @@ fn a_drain_answers_what_was_begun_and_what_waits_and_closes_what_is_idle() {
         for mut conn in std::iter::once(begun).chain(waiting) {
             let response = conn.response();
             assert_eq!((response.status(), response.body.len()), (200, 3361), "{model}");
-            // event closed its idle connection before, since its one thread was busy: that one does
-            // not tell that the children know of the drain.
+            // event closed its idle connection before, since its one thread was busy: that does not show whether the
+            // children know of the drain.
             assert!(response.closes() || model == "event", "{model}: {}", response.head);
             assert_eq!(conn.rest(), b"", "{model}");
         }
@@ -81,14 +81,14 @@ fn a_connection_is_answered_or_is_not_made_while_a_server_drains() {
         let settings = two_at_once(model).unwrap_or_default();
         let mut server = Server::start(model, Setup { settings, ..FIXED });
         assert_eq!(server.connect().ask(GET_CLOSE).status(), 200);
-        // They keep the server full until they are completed, and the drain from its end.
+        // They keep the server full until they are completed, and keep the drain from ending.
         let (head, tail) = GET.split_at(20);
         let mut begun: Vec<_> = (0..2).map(|_| server.connect()).collect();
         begun.iter_mut().for_each(|conn| conn.send(head));
         let mut waiting: Vec<_> = (0..3).map(|_| server.connect()).collect();
         waiting.iter_mut().for_each(|conn| conn.send(GET));
         server.signal(Signal::TERM);
-        // Some may be as fast as the signal: they wait with the others. Whoever came later would be reset.
+        // Some may be as fast as the signal: they wait with the others. Later ones would be reset.
         let start = Instant::now();
         while let Some(mut conn) = Conn::to_within(server.addr, Duration::from_millis(100)) {
             conn.send(GET);
@@ -107,8 +107,8 @@ fn a_connection_is_answered_or_is_not_made_while_a_server_drains() {
     }
 }
 
-/// A client whose handshake the server has answered, and that hears nothing of it until it is let (by the
-/// filter's removal): the kernel of the server says it again after one second.
+/// A client whose handshake the server has answered, and which does not receive that answer until its filter is
+/// removed: the kernel of the server sends it again after one second.
 fn half_connected(addr: SocketAddr) -> Socket {
     let client = Socket::new(Domain::IPV4, Type::STREAM, None).unwrap();
     client.attach_filter(&[SockFilter::new(0x06, 0, 0, 0)]).unwrap();
@@ -147,14 +147,14 @@ fn a_handshake_that_had_begun_before_a_drain_is_completed_and_answered() {
                 assert!(server.ended().success(), "{model}");
                 is_answered
             };
-            // Of a few times this is done within that second on a busy machine too.
+            // Of a few tries, at least one is done within that second even on a busy machine.
             scope.spawn(move || assert!((0..5).any(|_| is_answered()), "{model}"));
         }
     });
 }
 
-/// Asks on a new connection each time until none is made; counts what was answered, and those of which the
-/// client was connected and got not a byte.
+/// Asks on a new connection each time until none is made. Counts what was answered, and returns how many connections
+/// were made and got not a byte.
 fn connect_in_a_loop(addr: SocketAddr, answered: &AtomicUsize) -> usize {
     let mut lost = 0;
     while let Some(mut conn) = Conn::to_within(addr, Duration::from_millis(100)) {
@@ -191,10 +191,10 @@ fn a_drain_of_several_loops_answers_what_waits_in_every_queue() {
         &["worker_processes=3", "accept=exclusive"],
         &["worker_processes=3", "accept=exclusive", "multi_accept=on"],
         &["worker_processes=3", "accept=reuseport"],
-        // Less room than waits, where connections past it would be closed. Some were in 2 of 40 runs, on a
-        // machine where a loop ran on for milliseconds after SIGSTOP was sent to another thread: it took
-        // connections that had sent nothing yet, and closed them to make room for others, as it is set
-        // to. `Server::stop` waits until each thread has stopped.
+        // Less room than connections that wait; those beyond it would be closed. Some were in 2 of 40 runs, on a
+        // machine where a loop ran on for milliseconds after SIGSTOP was sent to another thread. It accepted
+        // connections that had sent nothing yet, and closed them to make room for others, as it is set to.
+        // `Server::stop` waits until each thread has stopped.
         &["worker_processes=2", "accept=reuseport", "worker_connections=4"],
     ];
     for settings in ways {
@@ -233,7 +233,7 @@ fn a_drain_answers_what_waits_where_the_children_were_told_to_end_before_their_p
             .collect();
         let mut waiting: Vec<_> = (0..3).map(|_| server.connect()).collect();
         waiting.iter_mut().for_each(|conn| conn.send(GET));
-        // As when a signal to all of the group meets the children first, on a busy machine.
+        // As when a signal to the whole group reaches the children first, on a busy machine.
         server.stop();
         let children = server.children();
         eventually("the children end", || {
@@ -302,7 +302,7 @@ const TWO_BY_TWO: &[&str] = &[
     "MaxSpareThreads=6",
 ];
 
-/// The same of so many threads that never all of them work, where event closes what is kept alive.
+/// The same with so many threads that never all of them work: otherwise event would close kept-alive connections.
 const TWO_BY_EIGHT: &[&str] = &[
     "StartServers=2",
     "ThreadsPerChild=8",
@@ -311,7 +311,7 @@ const TWO_BY_EIGHT: &[&str] = &[
     "MaxSpareThreads=24",
 ];
 
-/// Says that it is over, however it ends.
+/// Sets the flag when dropped, even in a panic.
 struct SetOnDrop<'a>(&'a AtomicBool);
 
 impl Drop for SetOnDrop<'_> {
@@ -343,13 +343,13 @@ fn a_killed_child_takes_with_it_what_it_held_and_nothing_else() {
             let _over = SetOnDrop(&is_over);
             let mut conns: Vec<_> = (0..N).map(|_| server.connect()).collect();
             for conn in &mut conns {
-                // A child may be on its way that answers it.
+                // The child that answers it may still be starting.
                 conn.send(GET);
                 assert_eq!(conn.response().status(), 200, "{model}");
             }
             let killed = server.children()[0];
             let lot = server.holds(killed, &conns);
-            // It may have ended by itself, where it has one short connection.
+            // A child with one short connection may have ended by itself.
             assert!(sys::process::signal(killed, Signal::KILL) || model == "fork");
             let (held, others): (Vec<_>, Vec<_>) =
                 conns.into_iter().zip(lot).partition(|(_, was_held)| *was_held);

@@ -37,7 +37,7 @@ fn the_access_log_has_a_line_for_each_request_of_several_connections() {
     }
 }
 
-/// The processes of a server may write no file beyond so many bytes; `None`: as they like.
+/// Limits the size of files that the processes of a server may write; `None`: no limit.
 fn limit_files(server: &Server, bytes: Option<u64>) {
     for pid in server.children().into_iter().chain([server.pid()]) {
         let limit = Rlimit { current: bytes, maximum: None };
@@ -46,7 +46,7 @@ fn limit_files(server: &Server, bytes: Option<u64>) {
     }
 }
 
-/// A limit of the size of files stands for a disk that is full, and has room again when it is lifted.
+/// A limit on the size of files stands for a full disk; lifting it stands for free space.
 fn cut_and_go_on(model: &str) {
     const BEFORE: usize = 30;
     const MORE: usize = 5;
@@ -156,7 +156,7 @@ fn a_kept_connection_is_closed_after_its_time_and_not_before() {
         let start = Instant::now();
         assert_eq!(conn.ask(GET).status(), 200);
         assert_eq!(conn.rest(), b"", "{model}");
-        // One part in fifty early is what a blocking model may be: see `Patience`.
+        // A blocking model may be 2 % early: see `CallLimit`.
         assert!(start.elapsed() >= Duration::from_millis(147), "{model} {:?}", start.elapsed());
     }
 }
@@ -187,7 +187,7 @@ fn past_the_bound_connections_wait_and_are_served_in_the_end() {
 #[test]
 fn an_idle_connection_of_a_loop_holds_little_and_leaves_nothing_behind() {
     const COUNT: usize = 2000;
-    // The loops keep their places for the next ones; a ring keeps the buffers that it receives into.
+    // The loops keep their connection slots for the next ones; a ring keeps the buffers that it receives into.
     const LEFT_MAX: u64 = 4 << 20;
     let files = sys::socket::raise_file_limit().unwrap();
     assert!(files > 3 * COUNT as u64, "`ulimit -n` allows {files} files only");
@@ -262,10 +262,10 @@ fn a_lack_of_descriptors_is_told_once_however_many_notice_it() {
         let log = dir.path().join("error.log");
         let config = format!("[error_log]\nfile = \"{}\"\n", log.display());
         let server = Server::start(model, Setup { config: &config, ..FIXED });
-        // Those who serve may be children, and their number is not told.
+        // The serving processes may be children, and their number is not known.
         eventually("somebody serves", || server.connect().ask(GET_CLOSE).status() == 200);
         let limit = rustix::process::Rlimit { current: Some(20), maximum: Some(20) };
-        // None where one process takes few connections.
+        // No file for models whose processes take few connections.
         let none = rustix::process::Rlimit { current: Some(3), maximum: Some(3) };
         let resource = rustix::process::Resource::Nofile;
         for pid in server.children().into_iter().chain([server.pid()]) {
@@ -275,7 +275,7 @@ fn a_lack_of_descriptors_is_told_once_however_many_notice_it() {
         let _held: Vec<Conn> = (0..60)
             .map(|_| {
                 let mut conn = server.connect();
-                // A child of prefork has to be done with the one that it was already waiting for.
+                // A child of prefork first has to finish the connection that it was already waiting for.
                 conn.send(if model == "prefork" { GET_CLOSE } else { "GET / HTTP" });
                 conn
             })
@@ -297,7 +297,7 @@ fn prefork_children_come_under_load_and_go_after_it() {
         &["StartServers=5", "MinSpareServers=5", "MaxSpareServers=10", "MaxRequestWorkers=150"];
     let server = Server::start("prefork", Setup { settings, ..FIXED });
     eventually("five were started", || server.children().len() == 5);
-    // 1, 2 and 4 more a second, until five are idle beside eight that are held: 12 at least.
+    // 1, 2 and 4 more a second, until five are idle besides the eight that are held: 12 at least.
     let held: Vec<Conn> = (0..8)
         .map(|_| {
             let mut conn = server.connect();
@@ -422,7 +422,7 @@ fn a_slow_reader_holds_no_worker_of_event() {
     fs::write(dir.path().join("index.html"), "small").unwrap();
     let content = dir.path().to_str().unwrap();
     let settings = &[
-        // Two, for one idle thread is not enough to begin accepting again, as in Apache.
+        // Two, because one idle thread is not enough to begin accepting again, as in Apache.
         "ThreadsPerChild=2",
         "MaxRequestWorkers=2",
         "StartServers=1",
@@ -469,7 +469,7 @@ fn a_client_that_has_ended_its_side_and_reads_slowly_keeps_nobody_busy() {
         let before = server.cpu_ticks();
         std::thread::sleep(Duration::from_millis(600));
         let spent = server.cpu_ticks().saturating_sub(before);
-        // Who spins takes 60, or half of that beside another program.
+        // A server that spins takes 60, or half of that beside another program.
         assert!(spent <= 10, "{model} spun for {spent} ticks");
         assert_eq!(conn.response().body.len(), 32 << 20, "{model}");
     }

@@ -1,6 +1,6 @@
-//! What a site makes of a request, held against other people's programs: curl, brotli, zstd, gzip,
-//! htpasswd. Owns one server of the reactor for each test; that all models answer alike is
-//! `conformance.rs`. Start reading at [`Place`].
+//! What a site makes of a request, checked with other people's programs: curl, brotli, zstd, gzip, htpasswd. Each test
+//! has one server of the model reactor; `conformance.rs` tests that all models answer alike. Start reading at
+//! [`Place`].
 
 #![allow(clippy::print_stderr, reason = "a test that cannot run here says why")]
 
@@ -40,7 +40,7 @@ impl Place {
         self.directory.path().join(name)
     }
 
-    /// Sends a request of that target, with further lines.
+    /// Sends a request with that line and further fields.
     fn ask(&self, line: &str, fields: &str) -> Response {
         let mut conn = self.server.connect();
         conn.ask(&format!("{line} HTTP/1.1\r\nHost: test\r\n{fields}\r\n"))
@@ -73,7 +73,7 @@ fn head_of(conn: &mut Conn, request: &str) -> String {
     conn.head()
 }
 
-/// The value of a field, once.
+/// The value of a field, which may occur only once.
 fn field<'h>(head: &'h str, name: &str) -> Option<&'h str> {
     let mut values = head
         .lines()
@@ -84,7 +84,7 @@ fn field<'h>(head: &'h str, name: &str) -> Option<&'h str> {
     value
 }
 
-/// What a program makes of `input`; `None` where it is not installed.
+/// What a program makes of `input`; `None` if it is not installed.
 fn through(program: &str, args: &[&str], input: &[u8]) -> Option<Vec<u8>> {
     let child =
         Command::new(program).args(args).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn();
@@ -184,7 +184,7 @@ fn what_lies_ready_in_a_coding_goes_first_if_it_is_not_older_nor_hidden() {
     assert_eq!((range.status(), &range.body[..]), (206, &b"ready"[..]));
     assert_eq!(field(&range.head, "content-encoding"), Some("gzip"));
     assert_eq!(field(&range.head, "content-range"), Some("bytes 4-8/9"));
-    // It was made of an older one.
+    // From now on it is older than the plain file.
     let old = std::time::SystemTime::UNIX_EPOCH + std::time::Duration::from_secs(1_000_000);
     let gz = std::fs::File::options().write(true).open(place.path("site/b.png.gz")).unwrap();
     gz.set_modified(old).unwrap();
@@ -273,9 +273,9 @@ fn a_host_is_chosen_by_its_name_and_what_is_unknown_gets_the_default_one() {
         let answer = conn.ask(&format!("GET /x HTTP/1.1\r\nHost: {host}\r\n\r\n"));
         assert_eq!(String::from_utf8_lossy(&answer.body), expected, "{host}");
     }
-    // Who cannot name one (RFC 9112, 3.2).
+    // A client that cannot name a host (RFC 9112, 3.2).
     assert_eq!(place.server.connect().ask("GET /x HTTP/1.0\r\n\r\n").body, b"top");
-    // RFC 9112, 3.2.2: the target's authority goes first.
+    // RFC 9112, 3.2.2: the target's authority takes precedence.
     let absolute = asked_of(&place, "a.test", "http://b.a.test/x");
     assert_eq!(absolute.body, b"star");
     let strict = Place::new(files, &format!("refuse_unknown_hosts = true\n{config}"));
@@ -413,7 +413,7 @@ fn a_guarded_path_needs_a_password_of_htpasswds_file_as_it_is_now() {
         let text = std::fs::read_to_string(&log).unwrap_or_default();
         text.lines().any(|line| line.contains(" - ann [") && line.contains("\" 200 6"))
     });
-    // Another file: the old password is of no use within a second, not even on an open connection.
+    // After the file was replaced, the old password is refused within a second, even on an open connection.
     assert!(htpasswd(&file, "bob", "new"));
     support::eventually("the new file counts", || status("/private/x", "bob:new") == "200");
     assert_eq!(status("/private/x", "ann:s3cret:\u{e4}"), "401");

@@ -1,6 +1,6 @@
-//! Clients that hold connections and give or take nothing, as Debian's slowhttptest plays them: who
-//! behaves is served all the same, where the model has room; where it has none by its design, the
-//! deadline frees it. Start reading at [`who_behaves_is_served_beside_slow_clients`].
+//! Clients that hold connections and give or take nothing, as simulated by Debian's slowhttptest. Well-behaved clients
+//! are served all the same, if the model has room. If it has none by its design, the deadline frees it. Start reading
+//! at [`who_behaves_is_served_beside_slow_clients`].
 
 #![allow(clippy::print_stderr, reason = "a test that cannot run here says why")]
 
@@ -66,13 +66,13 @@ impl Drop for Attack {
     }
 }
 
-/// Connections to that port that stand, seen from the client's side.
+/// Established connections to that port, seen from the client's side.
 fn held(addr: SocketAddr) -> usize {
     let port = format!(":{:04X}", addr.port());
     tcp_rows().iter().filter(|row| row.remote.ends_with(&port) && row.state == "01").count()
 }
 
-/// Settings that give a model places for the attack and for who behaves.
+/// Settings that give a model places for the attack and for well-behaved clients.
 fn room(model: &str) -> &'static [&'static str] {
     match model {
         "prefork" => &["StartServers=20", "MaxSpareServers=20"],
@@ -93,9 +93,9 @@ fn site() -> tempfile::TempDir {
 #[test]
 fn who_behaves_is_served_beside_slow_clients() {
     let site = site();
-    // The deadlines are far away: it is the model that serves, not they.
+    // The deadlines are far away, so the model has to serve without their help.
     let config = "[limits]\nhead_timeout = \"1h\"\nbody_timeout = \"1h\"\n";
-    // One connection at a time: the case below.
+    // The models with one connection at a time are tested below.
     for model in models().filter(|model| support::two_at_once(model).is_some()) {
         for (name, kind) in ATTACKS {
             let content = site.path().to_str().unwrap();

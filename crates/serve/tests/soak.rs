@@ -7,7 +7,7 @@ mod support;
 
 use std::time::Duration;
 
-/// A machine that is loaded beyond measure gets through fewer, and what it did is judged.
+/// A heavily loaded machine gets through fewer, and what it did is judged.
 const TIME_MAX: Duration = Duration::from_secs(60);
 
 #[test]

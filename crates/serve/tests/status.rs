@@ -1,5 +1,5 @@
-//! The status page: under every model it tells what was done, as a page and as text for Prometheus,
-//! and only to who may see it. Start reading at [`every_model_tells_what_it_has_served`].
+//! The status page: under every model it tells what was done, as a page and as text for Prometheus, and only to clients
+//! that may see it. Start reading at [`every_model_tells_what_it_has_served`].
 
 mod support;
 

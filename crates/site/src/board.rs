@@ -1,14 +1,12 @@
 //! The status board: what every thread and process of a server does and has done, in shared memory.
-//! Owns its layout and who has which slot. Start reading at [`Board::claim_slot`].
+//! Owns its layout and which thread has which slot. Start reading at [`Board::claim_slot`].
 //!
-//! A slot is one cache line with one writer. So a request costs plain stores to a line that no
-//! other thread writes: no lock and no locked instruction. A thread without a slot gets one at its
-//! first write, so a new model is on the board without a line of its own. The counts of a slot
-//! continue when another thread takes it. So a sum over all slots never falls, and a child that is
-//! killed takes none of them along.
+//! A slot is one cache line with one writer, so a request costs plain stores to a line that no other thread writes: no
+//! lock and no locked instruction. A thread without a slot gets one at its first write, so a new model appears on the
+//! board without code of its own. The counts of a slot continue when another thread takes it. So a sum over all slots
+//! never falls, and no counts are lost when a child is killed.
 //!
-//! Cost of a request: two stores, or some six if a path for the status is set
-//! (`examples/exchange_rate.rs`).
+//! Cost of a request: two stores, or about six if a path for the status is set (`examples/exchange_rate.rs`).
 
 use std::cell::{Cell, RefCell};
 use std::io;
@@ -148,7 +146,7 @@ thread_local! {
 static BOARDS: AtomicU32 = AtomicU32::new(0);
 
 impl Board {
-    /// With free slots only. If not `is_watched`, single requests are not noted.
+    /// A board with free slots only. If not `is_watched`, single requests are not noted.
     ///
     /// # Errors
     /// ENOMEM.
@@ -163,13 +161,13 @@ impl Board {
 
     /// Gives this thread a slot until the returned value is dropped. Its state is waiting.
     pub fn claim_slot(&self) -> BoardSlot {
-        // A slot of this thread, or of the process that forked this one, which keeps it.
+        // KEPT may hold this thread's slot, which is freed, or a copy of the forking process's slot, which stays taken.
         let _ = KEPT.try_with(|kept| kept.take());
         self.take(self.free_slot())
     }
 
-    /// Reserves this many slots for [`Board::claim_reserved`]. Returns the number of the first. To
-    /// be called once for a board.
+    /// Reserves `count` slots for [`Board::claim_reserved`] and returns the number of the first. Call it once per
+    /// board.
     pub fn reserve(&self, count: usize) -> u32 {
         let head = self.line(HEAD);
         let start = head[HIGH].load(Relaxed) as u32;
@@ -188,7 +186,7 @@ impl Board {
         self.take(slot)
     }
 
-    /// A process has ended in any way: frees its slots, and ends its connections.
+    /// Frees the slots of a process that has ended, in whatever way, and counts its connections as ended.
     pub fn reaped(&self, pid: Pid) {
         for slot in 0..self.high() {
             let line = self.slot(slot);
@@ -315,7 +313,7 @@ impl Board {
         let slot = self.claim_slot();
         let line = self.slot(slot.number);
         let here = HERE.get();
-        // In a thread that is about to end it is freed at once.
+        // If the thread is about to end, the slot is freed at once.
         let _ = KEPT.try_with(|kept| kept.replace(Some(slot)));
         HERE.set(here);
         line
@@ -389,7 +387,7 @@ pub struct BoardSlot {
     board: Board,
     number: u32,
     owner: u64,
-    /// The slot belongs to one thread.
+    /// Not `Send`: the slot belongs to one thread.
     stays: PhantomData<*const ()>,
 }
 
@@ -443,13 +441,13 @@ pub struct BoardReading {
 pub struct SlotReading {
     /// From 0 on.
     pub number: u32,
-    /// Process of the owner; 0: there is none, or it has not come yet.
+    /// Process of the owner; 0: the slot has no owner, or its owner has not started yet.
     pub process: u32,
     /// Thread of the owner.
     pub thread: u32,
-    /// Its state,
+    /// What the owner does.
     pub state: State,
-    /// and since when.
+    /// When that state began, monotonic.
     pub since: Nanos,
     /// Requests that the present owner has answered.
     pub requests: u64,
@@ -459,7 +457,7 @@ pub struct SlotReading {
     pub bytes_ever: u64,
     /// Connections that all owners have accepted.
     pub accepted_ever: u64,
-    /// Of those, how many are open.
+    /// How many of those connections are open.
     pub connections: u64,
 }
 
@@ -488,7 +486,7 @@ impl BoardReading {
         self.counts[counter as usize]
     }
 
-    /// The sum of something over all slots.
+    /// The sum of `of` over all slots.
     pub fn sum(&self, of: impl Fn(&SlotReading) -> u64) -> u64 {
         self.slots.iter().map(of).sum()
     }

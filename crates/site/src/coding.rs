@@ -1,5 +1,5 @@
-//! Content codings: which of them a client takes, and how a content is put into one. Owns the reading of
-//! Accept-Encoding and the codecs. Start reading at `ContentPreferences::read`.
+//! Content codings: which of them a client accepts, and how content is encoded. Owns the reading of Accept-Encoding and
+//! the codecs. Start reading at `ContentPreferences::read`.
 
 use std::io::{self, Write as _};
 
@@ -20,17 +20,17 @@ pub enum Coding {
     Gzip,
 }
 
-/// What the base-2 logarithm of brotli's window is: 4 MiB, as the brotli program has it at first.
+/// Base-2 logarithm of brotli's window: 4 MiB, the default of the brotli program.
 const BROTLI_WINDOW: u32 = 22;
 
-/// Window of zstandard that every client must bear (RFC 9659): 8 MiB.
+/// Base-2 logarithm of the largest zstandard window that every client must accept (RFC 9659): 8 MiB.
 const ZSTD_WINDOW_LOG_MAX: u32 = 23;
 
 impl Coding {
-    /// In the order in which they are preferred where a client does not care.
+    /// In order of preference, for a client that has none.
     pub(crate) const ALL: [Self; 3] = [Self::Brotli, Self::Zstd, Self::Gzip];
 
-    /// Its name in a head.
+    /// Its name in a header field.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Brotli => "br",
@@ -39,7 +39,7 @@ impl Coding {
         }
     }
 
-    /// What its program adds to the name of a file.
+    /// The suffix that its program adds to the name of a file.
     pub(crate) fn suffix(self) -> &'static str {
         match self {
             Self::Brotli => ".br",
@@ -75,7 +75,7 @@ impl Coding {
         }
     }
 
-    /// The level it is used with, which is part of what the bytes depend on.
+    /// The level in `levels` for this coding; the encoded bytes depend on it.
     pub(crate) fn level(self, levels: &Compression) -> u8 {
         match self {
             Self::Brotli => levels.brotli_level,
@@ -93,20 +93,20 @@ impl Coding {
     }
 }
 
-/// `[compression]`: what is sent in a coding.
+/// `[compression]`: which files are sent in a coding.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Compression {
-    /// Codings whose file is sent where it lies beside the plain one (`a.css.br` beside `a.css`) and is
-    /// not older.
+    /// Codings in which a file is sent if such a file lies beside the plain one (`a.css.br` beside `a.css`) and is not
+    /// older.
     pub precompressed: Vec<Coding>,
-    /// Codings that a file is put into when it is asked for; the result is kept.
+    /// Codings in which a file is encoded when it is requested; the result is kept.
     pub codings: Vec<Coding>,
-    /// Media types that are worth it; `text/*` is all text.
+    /// Media types worth encoding; `text/*` means all text.
     pub types: Vec<String>,
-    /// A smaller file stays as it is. A packet holds 1,460 bytes.
+    /// Smaller files are sent unencoded. A packet holds 1,460 bytes.
     pub bytes_min: u64,
-    /// So does a larger one: nobody else is served while a loop is at it.
+    /// Larger files are sent unencoded: an event loop serves nobody else while it encodes.
     pub bytes_max: u64,
     /// 1 to 9, as gzip's.
     pub gzip_level: u8,
@@ -144,10 +144,10 @@ impl Default for Compression {
 }
 
 impl Compression {
-    /// What cannot be.
+    /// Refuses levels and sizes that cannot work.
     ///
     /// # Errors
-    /// A level that a codec does not have, with those that it has; sizes that no file has.
+    /// A level that a codec does not have, with the levels that it has; sizes that no file can have.
     pub(crate) fn check(&self) -> Result<(), String> {
         let levels = [
             ("gzip_level", self.gzip_level, 1, 9),
@@ -168,7 +168,7 @@ impl Compression {
         Ok(())
     }
 
-    /// Whether a file of that media type and size is put into a coding when it is asked for.
+    /// Whether a file of that media type and size is encoded when it is requested.
     pub(crate) fn is_worth(&self, content_type: &str, size: u64) -> bool {
         let essence = content_type.split(';').next().unwrap_or_default().trim();
         let is_listed = self.types.iter().any(|listed| match listed.strip_suffix('*') {
@@ -179,20 +179,20 @@ impl Compression {
     }
 }
 
-/// A window that holds so many bytes; zstandard has none below 1 KiB.
+/// Base-2 logarithm of a window that holds `len` bytes; zstandard has none below 1 KiB.
 fn window_log(len: usize) -> u32 {
     len.next_power_of_two().ilog2().max(10)
 }
 
-/// What a client takes: of each coding, and of none at all, how much it is liked, from 1 on, and 0
-/// where it is refused. Two clients with the same wants get the same content.
+/// What a client accepts: a rank for each coding and for no coding. A higher rank is preferred, and 0 is refused.
+/// Clients with the same preferences get the same content.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct ContentPreferences {
     codings: [u8; 3],
     identity: u8,
-    /// It asks for a range, so that what has to be put into a coding first is not worth it.
+    /// The client requests a range, so encoding a file first is not worth it.
     pub(crate) is_ranged: bool,
-    /// It would rather have a listing as JSON.
+    /// The client prefers a listing as JSON.
     pub(crate) json: bool,
 }
 
@@ -203,8 +203,8 @@ impl Default for ContentPreferences {
 }
 
 impl ContentPreferences {
-    /// From the values of Accept-Encoding (RFC 9110, 12.5.3). Without any, no coding is used, though
-    /// each would be allowed: who does not speak of codings mostly knows none.
+    /// Reads the values of Accept-Encoding (RFC 9110, 12.5.3). Without any, no coding is used. The RFC would allow each
+    /// of them, but a client without that field mostly knows none.
     pub(crate) fn read<'a>(values: impl Iterator<Item = &'a [u8]>) -> Self {
         // In thousandths.
         let (mut codings, mut identity, mut star) = ([None; 3], None, None);
@@ -219,7 +219,7 @@ impl ContentPreferences {
             *of = Some(quality);
         }
         let codings = codings.map(|quality: Option<u16>| quality.or(star).unwrap_or(0));
-        // It is allowed unless it is refused by name or by a star, and least liked where it is not named.
+        // Identity is allowed unless it is refused by name or by a star. If neither names it, it has the lowest weight.
         let identity = identity.or(star).unwrap_or(1);
         let mut levels = [codings[0], codings[1], codings[2], identity];
         levels.sort_unstable();
@@ -232,24 +232,24 @@ impl ContentPreferences {
         Self { codings: codings.map(rank), identity: rank(identity), ..Self::default() }
     }
 
-    /// How much a coding is liked; `None`: none at all. 0: it is refused.
+    /// The rank of a coding, or of no coding (`None`); 0: it is refused.
     pub(crate) fn rank(self, coding: Option<Coding>) -> u8 {
         coding.map_or(self.identity, |coding| self.codings[coding as usize])
     }
 
-    /// The same without what concerns listings.
+    /// The same without the preference for listings.
     pub(crate) fn of_files(self) -> Self {
         Self { json: false, ..self }
     }
 
-    /// Bytes that tell one from another.
+    /// Bytes that differ whenever the preferences differ.
     pub(crate) fn key(self) -> [u8; 5] {
         let [br, zstd, gzip] = self.codings;
         [br, zstd, gzip, self.identity, u8::from(self.is_ranged) | (u8::from(self.json) << 1)]
     }
 }
 
-/// A token and its weight in thousandths (RFC 9110, 12.4.2); `None` where it is malformed.
+/// A token and its weight in thousandths (RFC 9110, 12.4.2); `None` if it is malformed.
 fn weighted(element: &[u8]) -> Option<(&[u8], u16)> {
     let mut parts = element.split(|&byte| byte == b';').map(<[u8]>::trim_ascii);
     let token = parts.next()?;
@@ -277,7 +277,7 @@ fn thousandths(value: &[u8]) -> Option<u16> {
     (sum <= 1000).then_some(sum)
 }
 
-/// Whether `value` of Accept likes JSON more than HTML (RFC 9110, 12.5.1).
+/// Whether the values of Accept prefer JSON to HTML (RFC 9110, 12.5.1).
 pub(crate) fn likes_json<'a>(values: impl Iterator<Item = &'a [u8]>) -> bool {
     let (mut json, mut html, mut star) = (0, None, 0);
     for element in values.flat_map(tokens::list) {

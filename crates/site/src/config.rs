@@ -1,6 +1,6 @@
-//! The configuration of a site, complete: below this nothing is optional or checked again. Owns its
-//! defaults, what may be combined, and the tables of a file that are read as a whole.
-//! Start reading at [`SiteConfig`]; what one typed at a command line becomes one in crate `serve`.
+//! The complete configuration of a site: code below this layer has no optional values and checks nothing again. Owns
+//! its defaults, what may be combined, and the tables of a file that are read as a whole. Start reading at
+//! [`SiteConfig`]; crate `serve` makes one from the command line and the file.
 
 mod gateway;
 mod host;
@@ -50,7 +50,7 @@ pub struct SiteConfig {
     pub limits: Limits,
     /// Where requests are logged.
     pub access_log: AccessLogConfig,
-    /// Where the server says what happens to it, and how much.
+    /// Where the server logs its own messages, and from which level on.
     pub error_log: ErrorLogConfig,
     /// Names tried in a directory, in order; `index.html`, `index.htm` unless set.
     pub index: Vec<String>,
@@ -58,21 +58,21 @@ pub struct SiteConfig {
     pub listing: bool,
     /// How files are shown.
     pub presentation: Presentation,
-    /// The pages that stand for errors, by status.
+    /// Error pages by status.
     pub errors: BTreeMap<String, ErrorPage>,
-    /// What is done with requests that fit a pattern, in order.
+    /// Rules for requests that match a pattern, in order.
     pub rules: Vec<RuleConfig>,
     /// Hosts by name.
     pub hosts: Vec<HostTable>,
-    /// Which of them is that of requests that name none; `None`: what stands at the top of the file.
+    /// Index of the host for requests that name none of them; `None`: the top of the file serves those.
     pub default_host: Option<usize>,
-    /// Whether such a request is refused instead, if it names a host at all (421).
+    /// Whether such a request is refused (421) if it names a host at all.
     pub refuse_unknown_hosts: bool,
-    /// What is wrong on purpose; nothing unless set.
+    /// Planted faults; none unless set.
     pub faults: Vec<Fault>,
-    /// What answers requests that no file does, in order of precedence; nothing unless set.
+    /// What answers requests instead of files, in order of precedence; none unless set.
     pub gateways: Vec<GatewayConfig>,
-    /// Where the server tells about itself, and whom.
+    /// Where the status page is, and who may see it.
     pub status: StatusConfig,
     /// How it speaks TLS; `None`: not at all.
     pub tls: Option<TlsConfig>,
@@ -80,12 +80,12 @@ pub struct SiteConfig {
     pub to_https: Option<ToHttps>,
 }
 
-/// Which requests are sent on to TLS, and where.
+/// Which plain requests are redirected to TLS, and where.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ToHttps {
-    /// The port where TLS is spoken.
+    /// The port that speaks TLS.
     pub port: u16,
-    /// What is served here all the same, in plain: files whose path begins so.
+    /// Prefixes of paths whose files are still served here without TLS.
     pub except: Vec<String>,
 }
 
@@ -105,12 +105,12 @@ pub struct KeepAlive {
     pub enabled: bool,
     /// `KeepAliveTimeout`: until the first byte of the next request.
     pub timeout: Nanos,
-    /// `MaxKeepAliveRequests`: answers after which a connection goes on; 0: any number.
+    /// `MaxKeepAliveRequests`: answers after which the connection stays open; 0: any number.
     pub requests_max: u32,
 }
 
-/// Bounds on what a client may send, and for how long. Every one that is exceeded has an answer of
-/// its own: 431, 414, 413, 408, or the whole file instead of many ranges.
+/// Bounds on what a client may send, and for how long. Each has its own answer when it is exceeded: 431, 414, 413, 408,
+/// or the whole file instead of many ranges.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
     /// Bytes of a request head, including the request line (431). Apache allows 8190 a line, nginx 4 times 8 KiB.
@@ -119,11 +119,12 @@ pub struct Limits {
     pub target_bytes_max: u32,
     /// Field lines of a head (431). As Apache's LimitRequestFields.
     pub fields_max: u32,
-    /// From accepting a connection to the end of its TLS handshake (it is closed). As h2o's.
+    /// Time from accepting a connection to the end of its TLS handshake; then it is closed. As in h2o.
     pub handshake_timeout: Nanos,
-    /// From the first byte of a head to its last, whatever arrives between (408): this stops slowloris attacks. As Apache's RequestReadTimeout header=20.
+    /// Time from the first byte of a head to its last, whatever arrives between (408): this stops slowloris attacks. As
+    /// Apache's RequestReadTimeout header=20.
     pub head_timeout: Nanos,
-    /// Bytes of a request body (413). A static file does not use it: it is discarded.
+    /// Bytes of a request body (413). A request for a static file discards its body.
     pub body_bytes_max: u64,
     /// Time for a body, plus a second for every `body_rate_min` bytes (408). As
     /// Apache's RequestReadTimeout body=20,MinRate=500.
@@ -144,14 +145,14 @@ pub struct Limits {
     pub cache_bytes_max: u64,
     /// A larger file is sent from the page cache by sendfile.
     pub cached_file_bytes_max: u32,
-    /// Number of those that are kept open, in each process.
+    /// How many of those larger files each process keeps open.
     pub open_files_max: u32,
     /// Lines of a directory listing; further entries are counted, not shown.
     pub listing_entries_max: u32,
 }
 
 impl SiteConfig {
-    /// Everything by default, for that content.
+    /// The defaults, for that content.
     pub fn new(content: Content) -> Self {
         Self {
             content,
@@ -175,7 +176,8 @@ impl SiteConfig {
         }
     }
 
-    /// The configuration of the server that redirects plain requests to `port`, where TLS is spoken; `None`: none is set.
+    /// The configuration of the server that redirects plain requests to `port`, which speaks TLS; `None`: no redirect
+    /// is set.
     pub fn redirecting(&self, port: u16) -> Option<Self> {
         let tls = self.tls.as_ref()?;
         tls.redirect_from?;
@@ -188,8 +190,8 @@ impl SiteConfig {
         Some(config)
     }
 
-    /// How long a client may let a connection wait: for its next request, within a head, within a
-    /// body, with an answer, and with TLS within the handshake.
+    /// How long a client may make a connection wait: for its next request, for the rest of a head or of a body, for
+    /// taking an answer, and for the TLS handshake.
     pub fn waits(&self) -> impl Iterator<Item = Nanos> {
         let limits = &self.limits;
         let always = [
@@ -201,7 +203,7 @@ impl SiteConfig {
         always.into_iter().chain(self.tls.as_ref().map(|_| limits.handshake_timeout))
     }
 
-    /// Refuses what cannot go together.
+    /// Refuses settings that cannot be combined.
     ///
     /// # Errors
     /// The reason and the way out.
@@ -241,7 +243,7 @@ impl KeepAlive {
 }
 
 impl Limits {
-    /// What holds unless it is set.
+    /// The defaults.
     pub const DEFAULT: Self = Self {
         head_bytes_max: 32 * 1024,
         target_bytes_max: 8190,

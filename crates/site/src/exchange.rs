@@ -8,15 +8,15 @@
 //! through `Want` would add a round trip through the model to each request and change nothing that models
 //! differ in.
 //!
-//! Work is done when something happened (`received`, `wrote`, `timed_out`, `finish`, `lost`); `want` is
-//! a view of the state, and may be asked again. Cost of a request for a small file on a kept-alive
-//! connection, beside one read and one write: about 40 ns where it repeats the last one, 300 ns where
-//! it is another (`examples/exchange_rate.rs` measures the first; a send of such an answer takes 3 us
-//! and more). Nothing is allocated but one answer a second, which all connections share.
+//! Work is done when something happened (`received`, `wrote`, `timed_out`, `finish`, `lost`); `want` is a view of the
+//! state, and may be called again. Cost of a request for a small file on a kept-alive connection, besides one read and
+//! one write: about 40 ns if it repeats the last request, 300 ns otherwise (`examples/exchange_rate.rs` measures the
+//! first; a send of such an answer takes 3 us and more). Nothing is allocated but one answer a second, which all
+//! connections share.
 //!
-//! What is kept from one request to the next is each a pure function of what it is compared by, so
-//! that it never shows: what a head asks for, by the bytes of the head; what lies at a target, by the
-//! target, while it is fresh; the answer that sends it whole, by that content and the second.
+//! Each value that is kept from one request to the next is a pure function of its key, so keeping it never changes an
+//! answer. What a head asks for is kept by the bytes of the head; the content at a target by the target, while it is
+//! fresh; the answer that sends a content whole by that content and the second.
 
 mod answer;
 mod body;
@@ -66,7 +66,7 @@ pub struct Exchange<'s> {
     peer: SocketAddr,
     state: State,
     parser: RequestParser,
-    /// What the head asked for that the parser read last.
+    /// What the last parsed head asks for.
     summary: RequestSummary,
     /// What was decided from that head.
     decision: Decision,
@@ -80,7 +80,7 @@ pub struct Exchange<'s> {
     /// Bytes that were received.
     bytes_in: u64,
     deadline: Nanos,
-    /// The last receive, or the timeout that ended a request: when what is answered next was complete.
+    /// When the request that is answered next was complete: the last receive, or the timeout that ended the request.
     /// Nothing is received while a complete request waits.
     complete: Nanos,
     /// What planted faults do to the answer that is being made or sent, and when it may leave.
@@ -94,22 +94,22 @@ pub struct Exchange<'s> {
     answers_wait: bool,
     /// The peer has closed its side.
     half_closed: bool,
-    /// Where on the status board it was accepted, until it has ended.
+    /// The slot of the status board that counts it, until it has ended.
     accepted_at: Option<u32>,
-    /// What lies between it and the socket; `None`: nothing.
+    /// The TLS between it and the socket; `None`: there is none.
     tls: Option<Box<TlsLayer>>,
 }
 
 /// What comes next in the input.
 #[derive(Debug)]
 enum State {
-    /// Nothing yet: TLS is being agreed on, since that instant.
+    /// Nothing yet: the TLS handshake is under way, since that instant.
     Handshake(Nanos),
     /// A head. The instant is that of its first byte; on a fresh connection, that of accepting it.
     Head(Option<Nanos>),
     /// The body of the request whose head is the first of the input.
     Body(Body),
-    /// A head whose body was dropped: to be answered.
+    /// A head whose body was discarded, and which is to be answered.
     Answer,
     /// Nothing yet: the gateway that answers the first head of the input is at work.
     Gateway,
@@ -124,43 +124,42 @@ pub enum Want<'a> {
     Read(&'a mut [u8]),
     /// Send both, in one call; one of them may be empty.
     Write {
-        /// First.
+        /// Sent first.
         head: &'a [u8],
-        /// Then.
+        /// Sent second.
         body: &'a [u8],
     },
     /// Send the head, which may be empty, and then a part of a file.
     File {
-        /// First.
+        /// Sent first.
         head: &'a [u8],
-        /// Then, of this file,
+        /// Sent then: a part of this file,
         fd: BorrowedFd<'a>,
         /// from here on,
         offset: u64,
-        /// so many bytes; at least one. If the file has become shorter, the connection is lost.
+        /// this many bytes; at least one. If the file has become shorter, the connection is lost.
         len: u64,
     },
-    /// Read a part of a file into this, which is never empty, and say how much that was (`loaded`): it is
-    /// sent encrypted.
+    /// Read a part of a file into `into`, which is never empty, and report with `loaded` how much that was: it is
+    /// encrypted before it is sent.
     Load {
-        /// Of this file,
+        /// From this file,
         fd: BorrowedFd<'a>,
         /// from here on.
         offset: u64,
-        /// Where it goes.
+        /// Where the bytes go.
         into: &'a mut [u8],
     },
-    /// Do nothing before this instant, which is later than the one that was given: the server's own
-    /// fault holds the answer.
+    /// Do nothing before this instant, which is later than the one that was given: a planted fault holds the answer.
     Hold(Nanos),
-    /// Call [`Exchange::ask_gateway`]; where that has to wait, wait for the file of
-    /// [`Exchange::awaited`] and for the client ([`Exchange::room`]).
+    /// Call [`Exchange::ask_gateway`]. If that has to wait, wait for the file of [`Exchange::awaited`] and for the
+    /// client ([`Exchange::room`]).
     Gateway,
     /// Close the connection; nothing else will be wanted.
     Close(Close),
 }
 
-/// Buffers that the connections of one thread have in turn; see [`Exchange::lend`].
+/// Buffers that the connections of one thread use in turn; see [`Exchange::lend`].
 #[derive(Debug)]
 pub struct Spare {
     input: Vec<u8>,
@@ -175,7 +174,7 @@ impl Default for Spare {
 }
 
 impl Spare {
-    /// For a thread that sends up to so many answers at once; more than these are allocated anew.
+    /// For a thread that sends up to `answers` answers at once; buffers for more are allocated anew.
     pub fn for_batches(answers: usize) -> Self {
         Self { input: Vec::new(), outputs: Outputs::new(answers) }
     }
@@ -186,8 +185,8 @@ impl Spare {
 pub enum Close {
     /// Nothing more is under way.
     Normal,
-    /// Close the sending side, and read on for a while: what the client still sends would otherwise
-    /// be answered by a reset that takes our last bytes from it (RFC 9112, 9.6).
+    /// Close the sending side, and read on for a while. Otherwise the kernel answers what the client still sends with a
+    /// reset, and the client loses our last bytes (RFC 9112, 9.6).
     Linger,
     /// At once: the client took none of an answer in time.
     Reset,
@@ -212,7 +211,7 @@ impl<'s> Exchange<'s> {
             parser: RequestParser::new(limits),
             summary: RequestSummary::nothing(),
             decision: Decision::default(),
-            // The parser needs two bytes more to tell a head that is too long; a body, some room.
+            // The parser needs two bytes more to detect a head that is too long; a body needs some room.
             input: Input::new(limits.head_bytes_max + 4096),
             output: Output::default(),
             journal: Journal::default(),
@@ -258,7 +257,7 @@ impl<'s> Exchange<'s> {
         self.show(now);
     }
 
-    /// What the connection needs now. The time is asked only where a fault is planted.
+    /// What the connection needs now. `now` is called only if a fault is planted.
     pub fn want(&mut self, now: impl FnOnce() -> Nanos) -> Want<'_> {
         if self.tls.is_some() {
             return self.want_secure(now);
@@ -273,7 +272,8 @@ impl<'s> Exchange<'s> {
         }
     }
 
-    /// The two parts of [`Want::Write`], where that is what is wanted: for a caller that sends for many connections at once, and has to look at all of them first.
+    /// The two parts of [`Want::Write`], if that is what is wanted. For a caller that sends for many connections at
+    /// once and has to look at all of them first.
     pub fn outgoing(&self, now: impl FnOnce() -> Nanos) -> Option<(&[u8], &[u8])> {
         // With TLS only what was encrypted may leave, which `want` does.
         if self.output.is_empty() || self.tls.is_some() {
@@ -285,9 +285,8 @@ impl<'s> Exchange<'s> {
         }
     }
 
-    /// Whether the connection will only wait for its next request once the next `count` bytes were
-    /// sent, and nobody else waits to hear of it. Then [`Exchange::wrote`] may come later, with the
-    /// time at which they were sent.
+    /// Whether the connection will only wait for its next request once the next `count` bytes are sent, and nobody
+    /// waits to hear that they were sent. Then [`Exchange::wrote`] may be called later, with the time of the send.
     pub fn rests_after(&self, count: usize) -> bool {
         let rests = matches!(self.state, State::Head(_)) && self.input.is_empty();
         let is_silent = self.journal.is_empty() && self.site.faults.is_none();
@@ -295,9 +294,8 @@ impl<'s> Exchange<'s> {
         rests && is_silent && is_all && !self.finishing && !self.half_closed
     }
 
-    /// Takes bytes that were received elsewhere, as many as there is room for; none where neither
-    /// [`Want::Read`] nor [`Want::Gateway`] is what is wanted. They are copied: the head of a request in
-    /// 5 ns.
+    /// Takes bytes that were received elsewhere, as many as there is room for, and returns how many: 0 if neither
+    /// [`Want::Read`] nor [`Want::Gateway`] is wanted. They are copied, which takes 5 ns for the head of a request.
     pub fn receive_from(&mut self, bytes: &[u8], now: Nanos) -> usize {
         let room = if matches!(self.state, State::Gateway) && self.output.is_empty() {
             self.room().unwrap_or_default()
@@ -342,7 +340,7 @@ impl<'s> Exchange<'s> {
         }
     }
 
-    /// So many bytes of the output have left, in plain or encrypted.
+    /// `count` bytes of the output have left, in plain or encrypted.
     #[inline]
     fn has_sent(&mut self, count: usize, now: Nanos) {
         self.output.took(count);
@@ -370,7 +368,7 @@ impl<'s> Exchange<'s> {
         self.ended();
     }
 
-    /// Its socket is about to be closed: for who counts the connections that there are.
+    /// Its socket is about to be closed: the status board counts it as ended.
     pub fn ended(&mut self) {
         if let Some(slot) = self.accepted_at.take() {
             self.site.board.ended(slot);
@@ -388,7 +386,7 @@ impl<'s> Exchange<'s> {
         self.answers_wait && matches!(self.state, State::Answer)
     }
 
-    /// Answers what waits, and all that follows it in the input, at once again.
+    /// Answers the request that waits, and all that follow it in the input. Later requests are answered at once again.
     pub fn answer(&mut self, now: Nanos) {
         let waits = self.is_asked();
         self.answers_wait = false;
@@ -397,8 +395,8 @@ impl<'s> Exchange<'s> {
         }
     }
 
-    /// Lends it the buffers of `spare`, if it has none of its own. Connections that are served in turns share one set of
-    /// buffers, which stays in the processor's cache. Only a connection that stopped within a request or an answer
+    /// Lends it the buffers of `spare`, if it has none of its own. Connections that are served in turns share one set
+    /// of buffers, which stays in the processor's cache. Only a connection that stopped within a request or an answer
     /// keeps buffers of its own; an idle one has none.
     #[inline]
     pub fn lend(&mut self, spare: &mut Spare) {
@@ -406,7 +404,7 @@ impl<'s> Exchange<'s> {
         self.output.lend(&mut spare.outputs);
     }
 
-    /// Takes back what is not in use.
+    /// Takes back the buffers that are not in use.
     #[inline]
     pub fn take_back(&mut self, spare: &mut Spare) {
         self.input.take_back(&mut spare.input);
@@ -419,16 +417,15 @@ impl<'s> Exchange<'s> {
         between && self.output.is_empty() && self.tls.as_ref().is_none_or(|tls| tls.is_idle())
     }
 
-    /// The server ends, or this child of it: the next answer is the last one, and says so. A
-    /// connection that has had an answer and is idle closes at once; a fresh one may still ask, since
-    /// its request is most likely under way.
+    /// The server, or this child process of it, ends: the next answer is the last one, and says so. An idle connection
+    /// that has had an answer closes at once. A fresh one stays open, since its request is most likely under way.
     pub fn finish(&mut self) {
         self.finishing = true;
         self.close_if_finished();
     }
 
-    /// As [`Exchange::finish`], and an idle connection stays open: for a request that has arrived and
-    /// is about to be handed over.
+    /// As [`Exchange::finish`], but an idle connection stays open: for a request that has arrived and is about to be
+    /// handed over.
     pub fn finish_next(&mut self) {
         self.finishing = true;
     }
@@ -457,7 +454,7 @@ impl<'s> Exchange<'s> {
         self.show(now);
     }
 
-    /// Says on the status board what this thread does for the connection now, where that is watched.
+    /// Shows on the status board what this thread does for the connection, if the board is watched.
     fn show(&self, now: Nanos) {
         if !self.site.board.is_watched() {
             return;
@@ -487,7 +484,7 @@ impl<'s> Exchange<'s> {
         if self.input.is_empty() {
             return self.wait_for_head(now);
         }
-        // A head whose body has come was read and decided on before it.
+        // If its body has arrived, the head was read and decided on before.
         let is_known = matches!(self.state, State::Answer)
             || (self.parser.repeats(self.input.bytes()) && now < self.decision.until);
         if !is_known && !self.read_head(now) {
@@ -654,9 +651,9 @@ fn is_refused(decision: &Decision, summary: &RequestSummary) -> bool {
     }
 }
 
-/// Whether the connection goes on after an answer, by Apache's rule (ap_set_keepalive), and what is
-/// said of it. `answered` counts the requests before this one: the answers that go on are counted, and the
-/// last, which does not, is not one of them.
+/// Whether the connection stays open after an answer, by Apache's rule (ap_set_keepalive), and what the answer says of
+/// it. `answered` counts the requests before this one. Only answers that keep the connection open count, so the last
+/// one does not.
 fn connection(keep_alive: KeepAlive, answered: u32, summary: &RequestSummary) -> Connection {
     let further = match keep_alive.requests_max {
         0 => None,
@@ -685,7 +682,7 @@ mod tests {
 
     const START: Nanos = Nanos::from_secs(1000);
 
-    /// Requests of which each is nearly another: what was made of one must not serve for the other.
+    /// Requests that are nearly alike: what is kept for one must not be used for another.
     const REQUESTS: [&[u8]; 14] = [
         b"GET /small HTTP/1.1\r\nHost: a\r\n\r\n",
         b"GET /small HTTP/1.1\r\nHost: b\r\n\r\n",
@@ -703,7 +700,7 @@ mod tests {
         b"OPTIONS /small HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nab\r\n0\r\n\r\n",
     ];
 
-    /// Sends `bytes` in pieces of `size`; returns what comes back, taken in as many bytes at once.
+    /// Sends `bytes` in pieces of `size`; returns what comes back, read in pieces of the same size.
     fn ask(exchange: &mut Exchange<'_>, bytes: &[u8], size: usize) -> Vec<u8> {
         let (mut rest, mut answer) = (bytes, Vec::new());
         loop {
@@ -750,8 +747,8 @@ mod tests {
         Exchange::new(site, site.address(), START)
     }
 
-    /// What is kept from one request to the next (the head, what it asks for, the content, the answer
-    /// that lies ready) never shows: each answer is that of a connection that knows nothing.
+    /// What is kept from one request to the next (the head, what it asks for, the content, the prepared answer) never
+    /// changes an answer: each is that of a fresh connection.
     #[test]
     fn answers_on_a_used_connection_are_those_of_fresh_ones_byte_for_byte() {
         let (_directory, site) = site();

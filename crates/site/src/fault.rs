@@ -1,14 +1,14 @@
-//! Planted faults: a server that is wrong on purpose and by a known amount, so that tools that
-//! measure can be tested against it. Owns what a fault may do to a response, how one is typed, and the one
-//! stream of random numbers. docs/faults.md says what a user sees of each. Start reading at `Effect`, then `delay`, the shortest.
+//! Planted faults: a server that is wrong on purpose and by a known amount, so that tools that measure can be tested
+//! against it. Owns what a fault may do to a response, how one is typed, and the one stream of random numbers.
+//! docs/faults.md says what a user sees of each. Start reading at `Effect`, then `delay`, the shortest.
 //!
-//! A hold counts from the completion of the request at the server, which is the return of the receive
-//! that completed it, to the call that sends the answer. What the server's own work takes lies within
-//! that time, so that a hold adds to the network and the client, not to the server. Without any fault
-//! all this costs a request 3 ns, some branches that are always taken alike (`exchange_rate`, 37 to 40).
+//! A hold lasts from the completion of the request at the server, which is the return of the receive that completed it,
+//! to the call that sends the answer. The server's own work lies within that time, so a hold adds to the time of the
+//! network and the client, not to the server's. Without any fault all this costs a request 3 ns: a few branches that
+//! always go the same way (`exchange_rate`, 37 to 40).
 //!
-//! Adding a fault: one file with an `ITEM`, and its line in `ALL`; what it does at a new point of a
-//! response is a new method of `Effect` that does nothing for the others.
+//! Adding a fault: one file with an `ITEM`, and its line in `ALL`. If the fault acts at a new point of a response, that
+//! is a new method of `Effect`, which does nothing for the others.
 
 mod batch;
 mod body;
@@ -45,17 +45,16 @@ use spec::Spec;
 
 use crate::nearest::nearest;
 
-/// The longest that the faults of a server together delay or stall a response, that it waits for a slot
-/// before, and that one pause or one batch lasts.
+/// The longest time for which all faults of a server together delay or stall a response. Also the longest wait for a
+/// slot before that, and the longest pause or batch.
 pub const HOLD_MAX: Nanos = Nanos::from_secs(60);
 
 /// Faults that a server may have.
 pub const FAULTS_MAX: usize = 16;
 
-/// What a fault does, at each point of a response where one can do something. The methods that it
-/// leaves out do nothing.
+/// What a fault does at each point of a response. The methods that it leaves out do nothing.
 pub(crate) trait Effect: fmt::Debug + Send + Sync {
-    /// What is wrong with this response beside its time.
+    /// What is wrong with this response, besides its timing.
     fn flaw(&self, _draw: Draw, _answered: AnsweredBefore, _flaws: &mut Flaws) {}
 
     /// How long this response is held.
@@ -63,13 +62,12 @@ pub(crate) trait Effect: fmt::Debug + Send + Sync {
         Hold::default()
     }
 
-    /// The first instant not before `at` at which an answer may begin to leave that is ready then. Both
-    /// count from the start of the server.
+    /// When an answer that is ready at `at` may begin to leave: `at` or later. Both count from the start of the server.
     fn align(&self, at: Nanos) -> Nanos {
         at
     }
 
-    /// CPU time that a request costs more.
+    /// Additional CPU time of a request.
     fn cost(&self) -> Nanos {
         Nanos::ZERO
     }
@@ -79,7 +77,7 @@ pub(crate) trait Effect: fmt::Debug + Send + Sync {
         None
     }
 
-    /// Requests that are held at once in the whole server.
+    /// How many requests may be held at once in the whole server.
     fn slots(&self) -> Option<u32> {
         None
     }
@@ -89,13 +87,12 @@ pub(crate) trait Effect: fmt::Debug + Send + Sync {
         false
     }
 
-    /// The first instant not before `at` at which bytes may leave. Both count from the start of the
-    /// server.
+    /// When bytes may leave: `at` or later. Both count from the start of the server.
     fn clear(&self, at: Nanos) -> Nanos {
         at
     }
 
-    /// Whether it makes the server stand still again and again, which only one fault may.
+    /// Whether it pauses the server again and again, which only one fault may do.
     fn recurs(&self) -> bool {
         false
     }
@@ -108,10 +105,10 @@ pub(crate) struct AnsweredBefore {
     pub(crate) on_connection: u32,
 }
 
-/// What is wrong with a response beside its time.
+/// What is wrong with a response, besides its timing.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Flaws {
-    /// It is this error instead.
+    /// It has this error status instead.
     pub(crate) status: Option<u16>,
     /// Its body is empty.
     pub(crate) is_empty: bool,
@@ -119,9 +116,9 @@ pub(crate) struct Flaws {
     pub(crate) is_coded: bool,
     /// Its body is zeros, as many as the bytes it should have.
     pub(crate) is_zeroed: bool,
-    /// It is a byte short of its length.
+    /// It is one byte shorter than its length says.
     pub(crate) is_short: bool,
-    /// Its head leaves by itself.
+    /// Its head is sent separately.
     pub(crate) is_split: bool,
     /// The connection is closed after it, whatever it says.
     pub(crate) ends: bool,
@@ -130,21 +127,21 @@ pub(crate) struct Flaws {
 /// How long a response is held.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Hold {
-    /// All of it, from the completion of its request.
+    /// All of it, from the completion of its request on.
     pub(crate) head: Nanos,
-    /// What follows its head, from the end of that.
+    /// What follows the head, from the end of that time on.
     pub(crate) body: Nanos,
 }
 
 /// A fault that can be typed.
 struct FaultKind {
-    /// What stands before the first `=`.
+    /// The word before the first `=`.
     name: &'static str,
-    /// All of the forms that it has.
+    /// All its forms.
     forms: &'static str,
     /// It can be planted only once.
     is_unique: bool,
-    /// Reads what stands behind the `=`, or says what is wrong with it.
+    /// Reads what follows the `=`, or says what is wrong with it.
     read: fn(&mut Spec<'_>) -> Result<Arc<dyn Effect>, String>,
 }
 
@@ -248,24 +245,23 @@ pub struct Faults {
     planted: Vec<Fault>,
     /// What pauses count from.
     start: Nanos,
-    /// One cell: responses that were planned so far. Every process and thread draws from the one stream,
-    /// so that the n-th response of the server is held alike under every model. After 2^32 the stream
-    /// begins again.
+    /// One cell: how many responses were planned so far. All processes and threads draw from the one stream, so that
+    /// the n-th response of the server is held for the same time under every model. After 2^32 the stream begins again.
     responses: SharedCells,
-    /// Where only so many requests may be in work at once.
+    /// The queue, if the number of requests in progress is limited.
     queue: Option<Queue>,
-    /// CPU time that each request costs more.
+    /// Additional CPU time of each request.
     cost: Nanos,
     /// Answers after which a process ends; 0: never.
     lifetime: u32,
-    /// Of this process, since it is not shared: a child begins with its parent's, which answers nothing.
+    /// Answers of this process; not shared. A child begins with the count of its parent, which answers nothing.
     answers: AtomicU32,
-    /// This process may end without the server.
+    /// This process may end without ending the server.
     is_child: AtomicBool,
 }
 
 impl Faults {
-    /// Those faults in a server that starts at `start`; `None` where there are none.
+    /// Plants the faults in a server that starts at `start`; `None` if there are none.
     ///
     /// # Errors
     /// ENOMEM.
@@ -325,7 +321,8 @@ impl Faults {
         Release { head: self.aligned(head), body_until, body_at: None, flaws }
     }
 
-    /// Counts an answer of this process; whether it is the last of its connection for that.
+    /// Counts an answer of this process. Returns whether it must be the last of its connection, because the process
+    /// ends.
     fn wears_out(&self) -> bool {
         if self.lifetime == 0 {
             return false;
@@ -335,25 +332,25 @@ impl Faults {
             return answers.is_multiple_of(self.lifetime);
         }
         if answers >= self.lifetime {
-            // As its parent would ask it to leave, and again with each further answer: one that comes
-            // just before a call blocks is lost.
+            // The signal with which its parent would end it. It is sent again with each further answer, because a
+            // signal that arrives just before a call blocks is lost.
             process::signal(rustix::process::getpid(), Signal::TERM);
         }
         answers == self.lifetime
     }
 
-    /// When an answer may begin to leave that is ready `at`.
+    /// When an answer that is ready at `at` may begin to leave.
     fn aligned(&self, at: Nanos) -> Nanos {
         let since = at.saturating_sub(self.start);
         let aligned = self.planted.iter().fold(since, |at, fault| fault.effect.align(at));
         at.max(self.start.saturating_add(aligned))
     }
 
-    /// The first instant not before `at` that lies in no pause.
+    /// The first instant, `at` or later, that lies in no pause.
     fn clear(&self, at: Nanos) -> Nanos {
         let mut clear = at.saturating_sub(self.start);
-        // Each round but the last leaves a pause that comes once behind, or the one that recurs, which
-        // ends in a gap of its own: two rounds for each fault are enough.
+        // Each round but the last passes a pause that comes once, or the one that recurs, which ends in a gap of its
+        // own. So two rounds for each fault are enough.
         for _ in 0..2 * FAULTS_MAX {
             let before = clear;
             clear = self.planted.iter().fold(clear, |at, fault| fault.effect.clear(at));
@@ -386,9 +383,9 @@ pub(crate) struct Release {
     head: Nanos,
     /// Not before `head`.
     body_until: Nanos,
-    /// Bytes of the connection before what follows the head, where that leaves later or by itself.
+    /// Bytes of the connection up to the end of the head, if the rest leaves later or separately.
     body_at: Option<u64>,
-    /// What is wrong with it beside that.
+    /// What else is wrong with it.
     pub(crate) flaws: Flaws,
 }
 
@@ -400,8 +397,7 @@ impl Release {
         self.body_at = if is_parted { body_at() } else { None };
     }
 
-    /// The first instant not before `now` at which a byte may leave of a connection that has sent
-    /// `sent` bytes.
+    /// When a connection that has sent `sent` bytes may send another: `now` or later.
     pub(crate) fn next(&self, faults: &Faults, sent: u64, now: Nanos) -> Nanos {
         let due = match self.body_at {
             Some(at) if sent >= at => self.body_until,
@@ -410,7 +406,7 @@ impl Release {
         faults.clear(due.max(now))
     }
 
-    /// How many bytes may leave then, which are all of the head; `None`: any number.
+    /// How many bytes may leave at `now`, all of them of the head; `None`: any number.
     pub(crate) fn bytes_max(&self, sent: u64, now: Nanos) -> Option<usize> {
         let at = self.body_at.filter(|&at| sent < at)?;
         (now < self.body_until || self.flaws.is_split).then_some((at - sent) as usize)

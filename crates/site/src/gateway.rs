@@ -1,11 +1,11 @@
-//! What answers a request that no file does: a CGI program started for it, or a FastCGI application that runs
-//! already. Owns which requests those are, and everything between the end of such a request and the bytes of
+//! Gateways, which answer requests instead of files: a CGI program started for the request, or a FastCGI application
+//! that runs already. Owns which requests those are, and everything between the end of such a request and the bytes of
 //! its answer; `exchange::gateway_relay` sends that to the client. Start reading at `Gateways::route`, then `Call`.
 //!
-//! The request's body is there whole before anything is started (see `spool`), so that its length is
-//! known however it was framed, and a program that answers before it has read all cannot block us.
-//! Nothing here waits: a program's output and an application's socket are read as far as they have come,
-//! and the model of the server waits for them as for a client.
+//! The request's body is complete before anything is started (see `spool`). So its length is known however it was
+//! framed, and a program that answers before it has read everything cannot block us. Nothing here waits: a program's
+//! output and an application's socket are read as far as they have arrived, and the model of the server waits for them
+//! as for a client.
 
 mod cgi;
 mod environment;
@@ -46,23 +46,23 @@ pub use spawned::SpawnedApplications;
 /// Redirects within the server in a row (RFC 3875, 6.2.2), each of which starts a program.
 pub(crate) const REDIRECTS_MAX: u32 = 10;
 
-/// Bytes of an answer that are read before they are sent. As what a pipe holds.
+/// Bytes of an answer that are read before they are sent: the size of a pipe.
 const BATCH_BYTES: usize = 64 * 1024;
 
 /// All gateways of a server.
 #[derive(Debug)]
 pub struct Gateways {
     all: Vec<Gateway>,
-    /// What programs and applications, and all that they start, are known by.
+    /// Marks of programs and applications, and of all processes that they start.
     pub marks: Arc<Marks>,
 }
 
-/// What answers a request.
+/// Which gateway answers a request, and for which host.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Route {
-    /// The number of the gateway,
+    /// Number of the gateway.
     gateway: usize,
-    /// and of the host.
+    /// Number of the host.
     host: usize,
 }
 
@@ -72,9 +72,9 @@ pub(crate) struct Gateway {
     config: GatewayConfig,
     /// By the number of the host; `None`: it does not answer there.
     finders: Box<[Option<Finder>]>,
-    /// What is asked over sockets; `None`: programs are started.
+    /// The application that is asked over sockets; `None`: programs are started.
     application: Option<Application>,
-    /// Requests in work, in this process.
+    /// Requests in progress, in this process.
     running: AtomicU32,
 }
 
@@ -82,7 +82,7 @@ impl Gateways {
     /// Opens what the configuration names.
     ///
     /// # Errors
-    /// A directory of programs that is missing, none, or forbidden; a page for an error that is a program.
+    /// A directory of programs that is missing, not a directory, or forbidden; an error page that is a program.
     pub(crate) fn open(config: &SiteConfig) -> Result<Self, SiteError> {
         let (hosts, _) = config.all_hosts();
         check_error_pages(config, &hosts)?;
@@ -100,7 +100,7 @@ impl Gateways {
         Ok(Self { all, marks: Arc::new(marks) })
     }
 
-    /// All that is wrong with what the configuration names and can be known before a request comes.
+    /// Every problem with what the configuration names that can be found before a request arrives.
     pub(crate) fn check(config: &SiteConfig) -> Vec<SiteError> {
         let refused = |reason| SiteError::Gateway { reason };
         let opened = Self::open(config).err();
@@ -115,8 +115,8 @@ impl Gateways {
             .flat_map(Application::ports)
     }
 
-    /// Which gateway answers this path and query of that host; the first that matches. By the normalised
-    /// path, the one that would be opened.
+    /// The first gateway that answers this path and query of that host. The normalised path decides, since it is the
+    /// one that would be opened.
     pub(crate) fn route(&self, target: &[u8], host: usize) -> Option<Route> {
         if self.all.is_empty() {
             return None;
@@ -129,7 +129,7 @@ impl Gateways {
     }
 }
 
-/// Whether a request for `path` is the gateway's of that mapping.
+/// Whether a gateway with that mapping answers a request for `path`.
 fn takes(mapping: &Mapping, path: &SafePath<'_>) -> bool {
     match mapping {
         Mapping::Path(prefix) => {
@@ -146,7 +146,7 @@ fn takes(mapping: &Mapping, path: &SafePath<'_>) -> bool {
 }
 
 /// # Errors
-/// A page for an error that is a program: it would be sent as the file that it is.
+/// An error page that is a program: its source would be sent.
 fn check_error_pages(config: &SiteConfig, hosts: &[HostConfig]) -> Result<(), SiteError> {
     for host in hosts {
         let is_programs = |path: &SafePath<'_>| {
@@ -173,7 +173,7 @@ fn missing(gateway: &GatewayConfig) -> Vec<String> {
     let spawned = gateway.spawn.as_ref().map(|spawn| Path::new(&spawn.command[0]));
     let programs = [
         gateway.interpreter.as_deref(),
-        // One that is not there was found missing before.
+        // A script that does not exist was reported before.
         gateway.script.as_deref().filter(|script| runs_script && script.exists()),
         spawned,
     ];
@@ -210,7 +210,7 @@ fn application(gateway: &GatewayConfig) -> Result<Option<Application>, SiteError
 }
 
 impl Gateway {
-    /// Whether a client that has closed its sending side is taken for gone.
+    /// Whether a client that has closed its sending side is taken to have left.
     pub(crate) fn aborts_on_half_close(&self) -> bool {
         self.config.half_closed == HalfClosed::Abort
     }
@@ -225,7 +225,7 @@ impl Gateway {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Failure {
     pub(crate) status: u16,
-    /// For the error log; `None` where only the client is to blame.
+    /// For the error log; `None` if only the client is to blame.
     pub(crate) why: Option<String>,
 }
 
@@ -235,7 +235,7 @@ impl Failure {
     }
 }
 
-/// What is asked of a gateway, beside what the configuration says.
+/// What a gateway has to know of a request, besides the configuration.
 #[derive(Debug)]
 pub(crate) struct Requested<'a> {
     /// Bytes of the request's head.
@@ -244,11 +244,11 @@ pub(crate) struct Requested<'a> {
     /// The client's connection.
     pub(crate) socket: BorrowedFd<'a>,
     pub(crate) client: SocketAddr,
-    /// The connection is one of TLS.
+    /// The connection uses TLS.
     pub(crate) is_secure: bool,
-    /// Who it is from, where a rule demanded and proved it (Basic).
+    /// The user, if a rule demanded a password and it was right (Basic).
     pub(crate) user: Option<&'a str>,
-    /// It says that it has a body, which may be empty.
+    /// It announces a body, which may be empty.
     pub(crate) has_body: bool,
     /// Where the server listens, if the socket does not tell its own end.
     pub(crate) listens_at: SocketAddr,
@@ -259,21 +259,21 @@ pub(crate) struct Requested<'a> {
 pub struct Awaited<'a> {
     /// A program's output, or the socket of an application.
     pub file: BorrowedFd<'a>,
-    /// It is to be read.
+    /// Whether to wait until it can be read.
     pub reads: bool,
-    /// It is to be written.
+    /// Whether to wait until it can be written.
     pub writes: bool,
-    /// Another one for each file of the process's life, and for each use of one that is used again; a
-    /// loop that has watched this id need not do so again.
+    /// A number that no other file of the process ever has; a file that is used again gets a new one. A loop that has
+    /// watched this id need not do so again.
     pub id: u64,
 }
 
-/// What came of the gateway.
+/// What was read from the gateway.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum GatewayOutput {
-    /// Perhaps bytes. Where it `waits` there are no more for now.
+    /// Perhaps bytes. If it `waits`, there are no more for now.
     Some { waits: bool },
-    /// The last bytes, perhaps.
+    /// The end, perhaps after last bytes.
     End,
 }
 
@@ -285,7 +285,7 @@ pub(crate) struct Call<'s, A> {
     errors: &'s Arc<ErrorLog>,
     /// Path and query that led here.
     target: Vec<u8>,
-    /// What is to answer; the status where there is nothing.
+    /// The script that is to answer; the status if there is none.
     script: Result<Script, u16>,
     spool: Spool,
     backend: Option<Backend<'s>>,
@@ -295,15 +295,15 @@ pub(crate) struct Call<'s, A> {
     pub(crate) answering: Option<A>,
     /// What was read of it and not passed on yet.
     buffer: Vec<u8>,
-    /// Bytes that the gateway gave.
+    /// Bytes that the gateway has sent.
     taken: u64,
-    /// When it was last heard of, or its last bytes were passed on.
+    /// When it last sent something, or its last bytes were passed on.
     since: Nanos,
     /// How many redirects within the server led here.
     redirects: u32,
 }
 
-/// What works on an answer.
+/// What makes an answer.
 #[derive(Debug)]
 enum Backend<'s> {
     Cgi(Running),
@@ -330,7 +330,7 @@ impl Drop for Slot<'_> {
 }
 
 impl<'s, A> Call<'s, A> {
-    /// For a request of that target, which leads there.
+    /// For a request of `target`, which `route` leads to its gateway.
     pub(crate) fn new(
         gateways: &'s Gateways,
         errors: &'s Arc<ErrorLog>,
@@ -340,7 +340,7 @@ impl<'s, A> Call<'s, A> {
         Self::redirected(gateways, errors, route, target, 0)
     }
 
-    /// The same, after so many redirects.
+    /// The same, after that many redirects within the server.
     pub(crate) fn redirected(
         gateways: &'s Gateways,
         errors: &'s Arc<ErrorLog>,
@@ -371,7 +371,7 @@ impl<'s, A> Call<'s, A> {
         }
     }
 
-    /// What answers it.
+    /// The gateway that answers it.
     pub(crate) fn gateway(&self) -> &'s Gateway {
         self.gateway
     }
@@ -384,9 +384,9 @@ impl<'s, A> Call<'s, A> {
     /// Takes bytes of the request's body.
     ///
     /// # Errors
-    /// 500 or 507 where they cannot be kept.
+    /// 500 or 507 if they cannot be kept.
     pub(crate) fn collect(&mut self, bytes: &[u8]) -> Result<(), Failure> {
-        // Where nothing answers it is dropped.
+        // If nothing answers, the body is discarded.
         if self.script.is_err() {
             return Ok(());
         }
@@ -402,15 +402,15 @@ impl<'s, A> Call<'s, A> {
         })
     }
 
-    /// Whether something works on it.
+    /// Whether a program or an application works on it.
     pub(crate) fn has_started(&self) -> bool {
         self.backend.is_some()
     }
 
-    /// Has something work on it.
+    /// Starts a program, or passes the request to an application.
     ///
     /// # Errors
-    /// The status, where nothing can.
+    /// The status if that is not possible.
     pub(crate) fn start(
         &mut self,
         requested: &Requested<'_>,
@@ -460,10 +460,10 @@ impl<'s, A> Call<'s, A> {
         self.taken
     }
 
-    /// Takes what the gateway has given, as much as one turn allows.
+    /// Reads the gateway's output, as much as one turn allows.
     ///
     /// # Errors
-    /// 502 where its file is broken, or where it gives more than it may.
+    /// 502 if its file is broken, or it sends more than it may.
     pub(crate) fn take(&mut self, now: Nanos) -> Result<GatewayOutput, Failure> {
         let Some(backend) = &mut self.backend else { return Ok(GatewayOutput::End) };
         let before = self.buffer.len();
@@ -491,7 +491,7 @@ impl<'s, A> Call<'s, A> {
         }
     }
 
-    /// Its file, and what for.
+    /// Its file, and what to wait for.
     pub(crate) fn awaited(&self) -> Option<Awaited<'_>> {
         match self.backend.as_ref()? {
             Backend::Cgi(running) => Some(running.awaited()),
@@ -499,12 +499,12 @@ impl<'s, A> Call<'s, A> {
         }
     }
 
-    /// Until when it may give nothing.
+    /// Until when it may send nothing.
     pub(crate) fn deadline(&self) -> Nanos {
         self.since.saturating_add(self.gateway.config.timeout)
     }
 
-    /// What it gave was sent: from now on it is waited for again.
+    /// Its output was sent: from now on it has its full timeout again.
     pub(crate) fn was_sent(&mut self, now: Nanos) {
         self.since = now;
     }
@@ -519,7 +519,7 @@ impl<'s, A> Call<'s, A> {
             .map_err(|fault| Failure::new(502, fault.to_string()))
     }
 
-    /// Bytes of the body that were read beside that head.
+    /// Bytes of the body that were read together with that head.
     pub(crate) fn body_len(&self, head: &CgiHead) -> u64 {
         (self.buffer.len() - head.len) as u64
     }
@@ -540,7 +540,7 @@ impl<'s, A> Call<'s, A> {
         self.buffer.clear();
     }
 
-    /// The answer is whole: what made it need not end at once.
+    /// The answer is complete: a program may still run for a while.
     pub(crate) fn finish(&mut self) {
         match self.backend.take() {
             Some(Backend::Cgi(running)) => running.finish(),

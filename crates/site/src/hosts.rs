@@ -1,6 +1,5 @@
-//! What is served: for each host the files beneath a directory, or one content for every path. Owns what is
-//! decided from a request's head before anything is looked for. Start reading at `Hosts::decide` and
-//! `Hosts::find`.
+//! What is served: for each host the files beneath a directory, or one content for every path. Owns what is decided
+//! from a request's head before any file is looked up. Start reading at `Hosts::decide` and `Hosts::find`.
 
 mod auth;
 mod cache;
@@ -36,14 +35,14 @@ pub(crate) use representation::Prepared;
 pub use representation::{Representation, Stored, Validators};
 pub(crate) use rules::{Edit, EditKind, Verdict};
 
-/// How long what was read of password files, and which file shows a directory, is taken for what is there.
-/// How long files are: `FileCache`.
+/// How long the contents of password files, and the choice of a directory's index, are used without looking again. For
+/// files that is `FileCache`.
 pub(crate) const FRESH_FOR: Nanos = Nanos::from_secs(1);
 
 /// What is served. Shared by all threads of a process.
 #[derive(Debug)]
 pub struct Hosts {
-    /// Requests are sent on to where TLS is spoken.
+    /// Where requests are redirected to TLS, if they are.
     to_https: Option<ToHttps>,
     /// At least one.
     hosts: Vec<Host>,
@@ -65,9 +64,9 @@ struct Host {
     /// Whether directories are listed.
     has_listings: bool,
     rules: Rules,
-    /// What stands for errors.
+    /// Error pages by status.
     errors: BTreeMap<u16, Page>,
-    /// Names among those of indexes that are programs' (by their extension).
+    /// Names of index files that are programs, by their extension.
     program_indexes: Vec<String>,
 }
 
@@ -80,15 +79,15 @@ enum Source {
 /// What lies at a path.
 #[derive(Debug)]
 pub enum Found {
-    /// Something to send. It may be sent again, without asking, until the instant.
+    /// Something to send. Until that instant it may be sent again without a lookup.
     Here(Arc<Representation>, Nanos),
-    /// A directory, asked for without its slash.
+    /// A directory, requested without its final slash.
     NeedsSlash,
     /// Nothing, or nothing that may be seen.
     NotFound,
     /// Something that may not be read, or leads out of the site.
     Forbidden,
-    /// In no coding that the client takes.
+    /// It exists in no coding that the client accepts.
     NotAcceptable,
     /// The path is longer than the file system allows.
     TooLong,
@@ -107,13 +106,13 @@ pub(crate) struct ClockReading {
     pub(crate) now_s: u64,
 }
 
-/// What is decided from a head alone, before anything is looked for: a pure function of its bytes
-/// until an instant, so that a head that repeats the last one is not decided on again.
+/// What is decided from a head alone, before any file is looked up. Until an instant it is a pure function of the
+/// head's bytes, so a head that repeats the last one is not decided on again.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Decision {
-    /// Whose content.
+    /// The number of the host whose content it is.
     host: usize,
-    /// In which form.
+    /// The form that the client prefers.
     wants: ContentPreferences,
     /// Whether it is served at all.
     pub(crate) verdict: Verdict,
@@ -121,9 +120,9 @@ pub(crate) struct Decision {
     target: Option<String>,
     /// Numbers of the rules that change the head of the answer.
     pub(crate) edits: Vec<u16>,
-    /// Who it is from, where that was demanded and proved.
+    /// The user, if a password was demanded and was right.
     pub(crate) user: Option<String>,
-    /// Until when it holds.
+    /// Until when the decision holds.
     pub(crate) until: Nanos,
 }
 
@@ -142,17 +141,17 @@ impl Default for Decision {
 }
 
 impl Decision {
-    /// The number of the host whose content and log are meant.
+    /// The number of the host whose content and log are used.
     pub(crate) fn host(&self) -> usize {
         self.host
     }
 
-    /// Whether what was found for one serves for the other.
+    /// Whether a content found for one decision is also the right one for the other.
     pub(crate) fn finds_the_same(&self, other: &Self) -> bool {
         self.host == other.host && self.wants == other.wants
     }
 
-    /// Path and query that are served, of a request for `asked`.
+    /// Path and query that are served when `asked` is requested.
     pub(crate) fn target<'a>(&'a self, asked: &'a [u8]) -> &'a [u8] {
         self.target.as_ref().map_or(asked, |target| target.as_bytes())
     }
@@ -162,7 +161,7 @@ impl Hosts {
     /// Opens what the configuration names.
     ///
     /// # Errors
-    /// A directory that is missing, none, or forbidden; a kernel without openat2.
+    /// A directory that is missing, not a directory, or forbidden; a kernel without openat2.
     pub fn open(config: &SiteConfig) -> Result<Self, SiteError> {
         let (configs, default_host) = config.all_hosts();
         let open = |host: &HostConfig| Host::open(host, config).map_err(host.named());
@@ -185,7 +184,7 @@ impl Hosts {
         })
     }
 
-    /// All that is wrong with what the configuration names; what hosts have in common, once.
+    /// Every problem with what the configuration names; one that hosts have in common is reported once.
     pub(crate) fn check(config: &SiteConfig) -> Vec<SiteError> {
         let mut said = BTreeSet::new();
         let check = |host: &HostConfig| {
@@ -202,7 +201,7 @@ impl Hosts {
         config.all_hosts().0.iter().flat_map(check).collect()
     }
 
-    /// Of a request that cannot be read, so that nobody knows whom it is for: the default host tells of it.
+    /// For a request that cannot be read, so that its host is unknown: the default host answers and logs it.
     pub(crate) fn undecided(&self) -> Decision {
         Decision { host: self.default_host, ..Decision::default() }
     }
@@ -238,8 +237,8 @@ impl Hosts {
         }
     }
 
-    /// Where a directory is shown by a program, has the decision lead to that: its file is not to be sent
-    /// as it is. Which file shows a directory may change, so the decision is believed as long as a file.
+    /// If the index of a directory is a program, makes the decision lead to it: its source must not be sent. Which file
+    /// is the index may change, so the decision holds for [`FRESH_FOR`] at most.
     pub(crate) fn lead_to_index(&self, decision: &mut Decision, asked: &[u8], now: Nanos) {
         let Host { source, program_indexes, .. } = &self.hosts[decision.host];
         let (Source::Directory(directory), false) = (source, program_indexes.is_empty()) else {
@@ -267,7 +266,7 @@ impl Hosts {
         decision.edits.iter().flat_map(|&number| rules.edits(number))
     }
 
-    /// The page that stands for an error, where there is one.
+    /// The error page for that status, if there is one.
     pub(crate) fn error_page(
         &self,
         status: u16,
@@ -287,8 +286,7 @@ impl Hosts {
         }
     }
 
-    /// What lies at `path`: normalised, decoded once, absolute, without `.` and `..` segments; an
-    /// ending slash is kept.
+    /// What lies at `path`: normalised, decoded once, absolute, without `.` and `..` segments; a final slash is kept.
     pub(crate) fn find(&self, path: &[u8], decision: &Decision, time: ClockReading) -> Found {
         match &self.hosts[decision.host].source {
             Source::Fixed(representation) => Found::Here(Arc::clone(representation), Nanos::MAX),
@@ -296,14 +294,13 @@ impl Hosts {
         }
     }
 
-    /// Closes the files that are kept open, for a process that has no descriptor left. Says whether
-    /// there were any.
+    /// Closes the files that are kept open, for a process that has no descriptor left. Returns whether there were any.
     pub fn release_descriptors(&self) -> bool {
-        // All of them, not only as many as are needed for one to have been there.
+        // `count` and not `any`: all directories must close their files.
         self.directories().filter(|directory| directory.release_descriptors()).count() > 0
     }
 
-    /// Files that had to leave memory, or found no room, because others were there.
+    /// Files that had to leave memory, or were not kept, for lack of room.
     pub fn evicted(&self) -> u64 {
         self.directories().map(Directory::evicted).sum()
     }
@@ -342,7 +339,7 @@ impl Host {
             let mut its = server.gateways.iter().filter(|gateway| gateway.is_for(config));
             its.any(|gateway| match &gateway.mapping {
                 Mapping::Extension(extension) => name.ends_with(extension.as_str()),
-                // It takes the directory itself.
+                // Such a gateway answers for the directory itself.
                 Mapping::Path(_) => false,
             })
         };
@@ -356,12 +353,12 @@ impl Host {
         })
     }
 
-    /// In which form a client wants what it asks for.
+    /// The form in which a client wants the content.
     fn wants(&self, request: &Request<'_>) -> ContentPreferences {
         let mut wants = ContentPreferences::default();
         if self.has_codings {
             wants = ContentPreferences::read(request.fields.all("accept-encoding"));
-            // Only where there is something to choose: the answer is kept by it.
+            // Only if there is a choice: the answer is kept by these preferences.
             wants.is_ranged =
                 wants != ContentPreferences::default() && request.fields.get("range").is_some();
         }

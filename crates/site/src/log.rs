@@ -1,9 +1,9 @@
-//! The access logs, one for each host, of which many may be the same: whole lines, buffered per process,
-//! appended to a file by all processes. Owns whose lines go where; see also `sink`. Start reading at
-//! `AccessLogs::append`; for what the server says of itself at [`ErrorLog`].
+//! The access logs, one for each host, several of which may share a file: whole lines, buffered per process, appended
+//! to a file by all processes. Owns which lines go where; see also `sink`. Start reading at `AccessLogs::append`; for
+//! the server's own messages at [`ErrorLog`].
 //!
-//! Cost when off: nothing. When on: which log it is is an index, a line is copied under a mutex, and one
-//! write carries some 64 KiB of lines, or those of the last second.
+//! Cost when off: nothing. When on: an index finds the log, a line is copied under a mutex, and one write carries about
+//! 64 KiB of lines, or those of the last second.
 
 mod episode;
 mod errors;
@@ -26,7 +26,7 @@ pub use file::Reopen;
 pub use format::LogFormat;
 use sink::Sinks;
 
-/// Where and how requests are noted.
+/// Where and how requests are logged.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct AccessLogConfig {
     /// The file, appended to; `None`: no log, at no cost.
@@ -43,7 +43,7 @@ pub struct AccessLogs {
     on: Option<On>,
 }
 
-/// What there is where any host has a log.
+/// What there is if any host has a log.
 #[derive(Debug)]
 struct On {
     zone: TimeZone,
@@ -59,11 +59,11 @@ pub struct AccessLog {
 }
 
 impl AccessLogs {
-    /// Opens the files for appending, each once; makes them where there are none. `errors` hears of those that
-    /// cannot be opened again. The logs are those of hosts, in the order of their numbers.
+    /// Opens each file for appending, once, and makes those that are missing. `errors` hears of files that cannot be
+    /// opened again later. `of_hosts` is in the order of the hosts' numbers.
     ///
     /// # Errors
-    /// A file that cannot be written, with the number of the host whose it is.
+    /// A file that cannot be written, with the number of its host.
     pub fn open<'c>(
         of_hosts: impl Iterator<Item = &'c AccessLogConfig>,
         reopen: &Reopen,
@@ -81,7 +81,7 @@ impl AccessLogs {
         Ok(Self { of_hosts, on })
     }
 
-    /// Whether [`AccessLogs::open`] would do for that log, without making its file.
+    /// Whether [`AccessLogs::open`] would succeed for that log, without making its file.
     ///
     /// # Errors
     /// A file that cannot be written.
@@ -109,23 +109,23 @@ impl AccessLogs {
         }
     }
 
-    /// Writes all lines, and opens the files again if that was asked for. To be called before a
-    /// process forks, waits for long, or ends.
+    /// Writes all lines, and opens the files again if that was requested. To be called before a process forks, waits
+    /// for long, or ends.
     pub fn flush(&self) {
         if let Some(on) = &self.on {
             on.sinks.flush();
         }
     }
 
-    /// Has the error log say how many lines could not be written, where it was not told yet.
+    /// Notes in the error log how many lines could not be written, unless it was told before.
     pub fn say_lost(&self) {
         if let Some(on) = &self.on {
             on.sinks.say_all_lost();
         }
     }
 
-    /// Lines that could not be written (a full disk) since the logs were opened, by this process and by
-    /// children forked from it: of each file where there are any.
+    /// Lines that could not be written (a full disk) since the logs were opened, by this process and by children forked
+    /// from it: for each file with such lines.
     pub fn lost(&self) -> impl Iterator<Item = (&Path, u32)> {
         self.on.iter().flat_map(|on| on.sinks.lost())
     }

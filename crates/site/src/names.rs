@@ -3,17 +3,16 @@
 
 use std::collections::HashMap;
 
-/// What is named, by host.
+/// Values by the names of hosts.
 #[derive(Debug)]
 pub(crate) struct Names<T> {
     exact: HashMap<String, T>,
-    /// What stands behind a star, its dot included; the longest first.
+    /// What follows a star, its dot included; the longest first.
     beneath: Vec<(String, T)>,
 }
 
 impl<T: Copy> Names<T> {
-    /// `*.example.org` names all that lies beneath it, at any depth. Of two equal ones the first
-    /// counts.
+    /// `*.example.org` matches all names beneath it, at any depth. Of two equal names the first counts.
     pub(crate) fn new<'n>(names: impl Iterator<Item = (&'n str, T)>) -> Self {
         let (mut exact, mut beneath) = (HashMap::new(), Vec::new());
         for (name, what) in names {
@@ -29,7 +28,7 @@ impl<T: Copy> Names<T> {
         Self { exact, beneath }
     }
 
-    /// What a name, as [`host_name`] gives it, stands for: the exact one goes first, then the longest.
+    /// The value for a name in the form of [`host_name`]: an exact match first, then the longest.
     pub(crate) fn find(&self, name: &str) -> Option<T> {
         self.exact.get(name).copied().or_else(|| {
             let is_beneath = |end: &str| name.len() > end.len() && name.ends_with(end);
@@ -38,7 +37,7 @@ impl<T: Copy> Names<T> {
     }
 }
 
-/// The name in a Host, without its port, in lower case, and without the dot of a full name.
+/// The name in a Host, without its port, in lower case, and without a final dot.
 pub(crate) fn host_name(host: &str) -> String {
     // Colons in brackets are an address's (RFC 3986, 3.2.2).
     let name = match host.rsplit_once(':') {

@@ -1,5 +1,5 @@
-//! Patterns of paths and names: prefix, glob and regular expression become one kind of automaton, linear in
-//! what it is held against whatever the pattern (crate regex). Start reading at [`of_path`].
+//! Patterns of paths and names. A prefix, a glob or a regular expression becomes the same kind of automaton, whose time
+//! is linear in the text, whatever the pattern (crate regex). Start reading at [`of_path`].
 
 use regex::bytes::{Regex, RegexBuilder};
 
@@ -11,9 +11,9 @@ const SIZE_MAX: usize = 1 << 20;
 pub(crate) enum PathPattern<'a> {
     /// That path and all beneath it; `$1` is what follows.
     Prefix(&'a str),
-    /// `*` any part of a name, `?` a letter of it, `**` any part of a path; each a capture.
+    /// `*` matches any part of a name, `?` a letter of it, `**` any part of a path; each is a capture.
     Glob(&'a str),
-    /// A regular expression, held against the whole path where it is anchored.
+    /// A regular expression; it has to match the whole path only if it is anchored.
     Regex(&'a str),
 }
 
@@ -33,7 +33,7 @@ pub(crate) fn of_path(pattern: PathPattern<'_>) -> Result<Regex, String> {
     }
 }
 
-/// An automaton for single names, any of these globs.
+/// An automaton for single names, which matches any of these globs.
 pub(crate) fn names(globs: &[String]) -> Result<Regex, String> {
     let each: Vec<String> = globs.iter().map(|glob| translate(glob)).collect();
     compile(&format!("^(?:{})$", each.join("|")))
@@ -47,7 +47,7 @@ pub(crate) fn of_value(regex: &str) -> Result<Regex, String> {
     compile(regex)
 }
 
-/// Paths are bytes, of which any but NUL may stand in a name: a dot is each of them.
+/// Paths are bytes, and a name may contain any byte but NUL: a dot matches each of them.
 fn compile(regex: &str) -> Result<Regex, String> {
     let mut builder = RegexBuilder::new(regex);
     builder.unicode(false).dot_matches_new_line(true).size_limit(SIZE_MAX);

@@ -1,5 +1,5 @@
-//! What a site knows of the server that it is part of: for the log, for the status page, and for the end of
-//! a connection. No usual request needs any of it but the address.
+//! What a site knows of the server that it is part of: for the log, for the status page, and for the end of a
+//! connection. Ordinary requests need only the address.
 
 use std::fmt;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -14,7 +14,7 @@ pub struct Server {
     pub model: &'static str,
     /// One sentence on that model.
     pub about_model: &'static str,
-    /// How the model is set.
+    /// The settings of the model.
     pub settings: Vec<ShownSetting>,
     /// Where its connections come from.
     pub port: Arc<dyn Port>,
@@ -33,14 +33,14 @@ pub struct ShownSetting {
 
 /// A port that listens.
 pub trait Port: fmt::Debug + Send + Sync {
-    /// Whether another process accepts from it in the place of this server.
+    /// Whether another process accepts from it instead of this server.
     fn is_handed_over(&self) -> bool;
 
     /// Connections that wait to be accepted by this server.
     fn waiting(&self) -> u32;
 }
 
-/// No port: nobody is connected but by a test.
+/// No port: only tests connect.
 #[derive(Debug)]
 struct NoPort;
 
@@ -55,7 +55,7 @@ impl Port for NoPort {
 }
 
 impl Default for Server {
-    /// None yet: it does not listen.
+    /// No server yet: it does not listen.
     fn default() -> Self {
         Self {
             address: SocketAddr::from((Ipv4Addr::UNSPECIFIED, 0)),

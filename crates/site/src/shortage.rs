@@ -9,7 +9,7 @@ use units::Nanos;
 
 use crate::log::{Episode, ErrorLog, Level, Occurrence, Over};
 
-/// One kind of lack of a server.
+/// One kind of shortage of a server.
 #[derive(Debug)]
 pub struct Shortage(Episode);
 
@@ -22,7 +22,7 @@ impl Shortage {
     pub const PROCESSES: &'static str = "`ulimit -u` bounds the processes and threads of a user, the cgroup's pids.max and sysctl \
          kernel.threads-max those of a service and of the machine";
 
-    /// There is none.
+    /// There is no shortage.
     ///
     /// # Errors
     /// ENOMEM.
@@ -30,7 +30,7 @@ impl Shortage {
         Episode::new().map(Self)
     }
 
-    /// Something could not be done (`doing`, as "accept a connection"). `bounds` says what limits it.
+    /// Something could not be done (`doing`, such as "accept a connection"). `bounds` says what limits it.
     pub fn note(
         &self,
         errors: &ErrorLog,

@@ -25,36 +25,36 @@ use crate::tls::Tls;
 /// What is served. Shared by reference; processes that a model forks inherit it.
 #[derive(Debug)]
 pub struct Site {
-    /// Whose content there is.
+    /// The hosts and their content.
     pub hosts: Hosts,
     /// How it is served.
     pub config: SiteConfig,
-    /// Where requests are noted.
+    /// Where requests are logged.
     pub log: AccessLogs,
-    /// Where the server says what happens to it.
+    /// Where the server logs its own messages.
     pub errors: Arc<ErrorLog>,
-    /// The files of both.
+    /// The files of both logs.
     pub reopen: Reopen,
-    /// What answers requests that no file does.
+    /// What answers requests instead of files.
     pub gateways: Gateways,
     /// Whole seconds since 1970, for `Date` and the log. A value, so that tests can hold it still.
     pub wall_s: fn() -> u64,
-    /// What is wrong with it on purpose, from the instant on at which it was opened; most often nothing.
+    /// Planted faults, which count from the instant at which the site was opened; mostly none.
     pub faults: Option<Faults>,
     /// What each thread does, and has done.
     pub board: Board,
     /// How it speaks TLS; `None`: not at all.
     pub tls: Option<Tls>,
-    /// A lack of descriptors or memory for another connection.
+    /// A shortage of descriptors or memory for another connection.
     pub accepts: Shortage,
     /// The server that it is part of.
     pub server: Server,
 }
 
-/// What a site is opened with beside its configuration.
+/// What a site is opened with, besides its configuration.
 #[derive(Debug, Default)]
 pub struct Opening {
-    /// What `stderr` means as the file of the error log; without it that is `off`.
+    /// The file that `stderr` names for the error log; without it, that log is off.
     pub stderr: Option<File>,
     /// The shared request to reopen the logs.
     pub reopen: Option<Reopen>,
@@ -96,13 +96,13 @@ impl Site {
         })
     }
 
-    /// All that is wrong with what the configuration names. Nothing is made or changed.
+    /// Every problem with what the configuration names. Nothing is made or changed.
     pub fn check(config: &SiteConfig) -> Vec<SiteError> {
         let log = ErrorLog::check(&config.error_log).err();
         let tls = config.tls.iter().flat_map(Tls::check);
         let all = log.into_iter().chain(Hosts::check(config)).chain(tls);
         let all = all.chain(Gateways::check(config));
-        // A directory of a site may be one of programs too.
+        // A directory of a site may also be one of programs.
         let mut said = BTreeSet::new();
         all.filter(|error| said.insert(error.to_string())).collect()
     }
@@ -112,27 +112,27 @@ impl Site {
         self.server.address
     }
 
-    /// Its first page.
+    /// The URL of its first page.
     pub fn url(&self) -> String {
         let scheme = if self.tls.is_some() { "https" } else { "http" };
         format!("{scheme}://{}/", self.address())
     }
 
-    /// Writes what is left of the logs, and opens them again if that was asked for. To be called now
-    /// and then by a process that may have nothing to log for long.
+    /// Writes what is left of the logs, and opens them again if that was requested. To be called now and then by a
+    /// process that may have nothing to log for long.
     pub fn keep_logs_up(&self) {
         self.log.flush();
         self.errors.keep_up();
     }
 
-    /// Says that a connection could not be accepted for lack of descriptors or memory: the first time,
-    /// and then how often.
+    /// Logs that a connection could not be accepted for lack of descriptors or memory: the first time at once, and then
+    /// with a count.
     pub fn note_exhaustion(&self, error: &io::Error) {
         let doing = format_args!("accept a connection");
         self.accepts.note(&self.errors, doing, error, Shortage::FILES_AND_MEMORY);
     }
 
-    /// A connection was accepted: that may be the end of a lack.
+    /// A connection was accepted, which may be the end of a shortage.
     #[inline]
     pub(crate) fn note_accepted(&self, now: Nanos) {
         if self.accepts.lasts() {

@@ -1,6 +1,5 @@
-//! The status of the server, for clients that may see it: a page for people and text for Prometheus, both
-//! made from the status board, so that any process of a model can. Owns who gets which. Start reading at
-//! [`form_asked`].
+//! The status of the server, for clients that may see it: a page for people and text for Prometheus. Both are made from
+//! the status board, so any process of a model can answer. Owns who gets which. Start reading at [`form_asked`].
 
 mod html;
 mod prometheus;
@@ -13,10 +12,10 @@ use crate::board::{Board, BoardReading, State};
 use crate::config::StatusConfig;
 use crate::server::Server;
 
-/// How it is told.
+/// The form of the status.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Form {
-    /// For people. Asked for again by the browser after so many seconds, if that was asked for.
+    /// For people. The browser loads it again after this many seconds, if that was requested.
     Html {
         /// Seconds; at least 1.
         refresh_s: Option<u32>,
@@ -60,7 +59,7 @@ pub(crate) fn form_asked(
             _ => {}
         }
     }
-    // What Prometheus sends names text/plain; what browsers send, text/html.
+    // Prometheus accepts text/plain; browsers accept text/html.
     let accept = accept(head).unwrap_or_default().to_ascii_lowercase();
     let text_only = accept.contains("text/plain") && !accept.contains("text/html");
     Some(if text_only { Form::Prometheus } else { Form::Html { refresh_s } })

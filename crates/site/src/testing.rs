@@ -10,7 +10,7 @@ pub(crate) fn config() -> SiteConfig {
     SiteConfig::new(Content::Fixed(Bytes(3361)))
 }
 
-/// That of a directory with these tables, as they stand in a file.
+/// The configuration of a directory with these tables, written as in a file.
 pub(crate) fn config_with(directory: &str, tables: &str) -> SiteConfig {
     let mut config = SiteConfig::new(Content::Directory(directory.into()));
     for (name, value) in DeTable::parse(tables).unwrap().get_ref() {

@@ -1,9 +1,9 @@
 //! The server's certificates: read at the start, and again when their files have changed. Owns the files; see
 //! also `wire::tls`. Start reading at [`Tls::accept`].
 //!
-//! Files are looked at once a second at most, and only when somebody connects: a stat of each, beside a
-//! handshake. Every process does so for itself, so that it works alike under all
-//! models. A new certificate whose key is not there yet is no harm: the old one is shown until both fit.
+//! Files are looked at once a second at most, and only when somebody connects: a stat of each, which is little beside a
+//! handshake. Every process does so for itself, so that all models behave alike. A new certificate whose key is not
+//! there yet does no harm: the old one is used until both match.
 
 use std::fs;
 use std::io;
@@ -26,11 +26,11 @@ pub struct Tls {
     files: Vec<CertificateFiles>,
     /// The second in which the files were last looked at.
     looked_s: AtomicU64,
-    /// What they were like when they were last read.
+    /// The stamps of the files when they were last read.
     seen: Mutex<Vec<FileStamp>>,
 }
 
-/// By what a file is known to be the one that was read; `None`: it is not there.
+/// What identifies the version of a file that was read; `None`: it is not there.
 type FileStamp = Option<[i64; 5]>;
 
 impl Tls {
@@ -69,7 +69,7 @@ impl Tls {
         })
     }
 
-    /// All that is wrong with the certificates.
+    /// Every problem with the certificates.
     pub(crate) fn check(config: &TlsConfig) -> Vec<SiteError> {
         let each = config.certificate.iter().map(|files| read(std::slice::from_ref(files)).err());
         let each: Vec<_> = each.flatten().collect();
@@ -79,7 +79,7 @@ impl Tls {
         Self::open(config, &TicketKeys::new(|| 0), || 0).err().into_iter().collect()
     }
 
-    /// A connection that was accepted in this second; `failed` hears why changed files are not used.
+    /// The TLS of a connection that was accepted in this second; `failed` hears why changed files are not used.
     pub fn accept(&self, now_s: u64, failed: impl FnOnce(&str)) -> TlsServer {
         if self.looked_s.swap(now_s, Relaxed) != now_s
             && let Err(reason) = self.read_again()
@@ -118,7 +118,7 @@ fn stamps(files: &[CertificateFiles]) -> Vec<FileStamp> {
     files.iter().flat_map(|files| [of(&files.chain), of(&files.key)]).collect()
 }
 
-/// The certificates of these files, or why not.
+/// The certificates of these files, or why they cannot be used.
 fn read(files: &[CertificateFiles]) -> Result<Identities, String> {
     let pem = |files: &CertificateFiles| {
         Ok(PemIdentity { chain: content(&files.chain)?, key: content(&files.key)? })
@@ -137,8 +137,8 @@ fn read(files: &[CertificateFiles]) -> Result<Identities, String> {
 fn content(path: &Path) -> Result<Vec<u8>, String> {
     fs::read(path).map_err(|error| {
         let hint = match error.kind() {
-            io::ErrorKind::NotFound => ": is the path right?",
-            io::ErrorKind::PermissionDenied => ": who may read it? (`namei -l` shows)",
+            io::ErrorKind::NotFound => ": check the path",
+            io::ErrorKind::PermissionDenied => ": check its permissions with `namei -l`",
             _ => "",
         };
         format!("cannot read {}: {error}{hint}", path.display())

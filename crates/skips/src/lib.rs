@@ -1,5 +1,5 @@
-//! For tests only: a test that cannot run on this machine says so here, and `make test` prints all of
-//! them with their reasons at its end. Start reading at [`note`].
+//! For tests only: a test that cannot run on this machine reports it here, and `make test` prints all skipped tests
+//! with their reasons at its end. Start reading at [`note`].
 
 use std::fmt::Display;
 use std::fs::OpenOptions;
@@ -9,8 +9,8 @@ use std::path::{Path, PathBuf};
 /// The file that collects the lines, beside the folder of the test binaries: `target/debug/skipped-tests`.
 const FILE: &str = "skipped-tests";
 
-/// Says that the calling test, or a part of it, is skipped and why: on stderr, past the capture of the
-/// test harness, and as a line of the file that `make test` prints.
+/// Reports that the calling test, or a part of it, is skipped, and why. It writes to stderr, past the output capture of
+/// the test harness, and appends a line to the file that `make test` prints.
 ///
 /// ```
 /// let wrk = std::process::Command::new("wrk-of-another-machine").arg("-v").output();
@@ -22,7 +22,7 @@ pub fn note(why: impl Display) {
     let binary = std::env::current_exe().unwrap_or_default();
     let thread = std::thread::current();
     let line = line(&binary, thread.name().unwrap_or("a thread of a test"), &why);
-    // Neither is worth a failed test: it may run where it may not write.
+    // Failed writes are ignored: the test may run without the right to write, and must not fail for that.
     let _ = write!(std::io::stderr(), "skipped: {line}");
     let file = file_beside(&binary);
     let opened = file.map(|file| OpenOptions::new().create(true).append(true).open(file));
@@ -39,7 +39,7 @@ fn line(binary: &Path, test: &str, why: &dyn Display) -> String {
     format!("{stem} {test}: {why}\n")
 }
 
-/// Test binaries lie in `target/debug/deps`; nothing elsewhere, as in a doc test.
+/// The file for a test binary in `target/debug/deps`; `None` for binaries elsewhere, such as doc tests.
 fn file_beside(binary: &Path) -> Option<PathBuf> {
     let deps = binary.parent().filter(|folder| folder.ends_with("deps"))?;
     Some(deps.with_file_name(FILE))

@@ -1,9 +1,8 @@
-//! Holds estimators of a paired log ratio against each other, over simulated sessions of which the truth is
-//! known: the tables of METHODOLOGY.md, "The estimate, chosen by simulation".
-//! `cargo run --release -p joust-stats --example estimators`; the same seed gives the same tables on every
-//! machine. Another number of sessions follows `--`.
+//! Compares estimators of a paired log ratio over simulated sessions with a known truth: the tables of METHODOLOGY.md,
+//! "The estimate, chosen by simulation". `cargo run --release -p joust-stats --example estimators`; the same seed gives
+//! the same tables on every machine. To simulate another number of sessions, give it after `--`.
 //!
-//! Start reading at [`ESTIMATORS`] and [`NOISES`]: to try another of either is a function and its line.
+//! Start reading at [`ESTIMATORS`] and [`NOISES`]: to try another estimator or noise, add a function and its line.
 
 #![allow(clippy::print_stdout, reason = "an example is a program")]
 
@@ -16,13 +15,13 @@ use rand_pcg::Pcg64;
 use serde_json::Value;
 use statrs::distribution::{Binomial, ContinuousCDF as _, DiscreteCDF as _, StudentsT};
 
-/// What an estimator says of the blocks of a session, on the log scale.
+/// What an estimator says about the blocks of a session, on the log scale.
 #[derive(Debug, Clone, Copy)]
 struct Said {
     centre: f64,
     low: f64,
     high: f64,
-    /// Of "the centre is 0".
+    /// p of "the centre is 0".
     p: f64,
 }
 
@@ -35,7 +34,7 @@ impl Said {
         (self.high - self.centre).max(self.centre - self.low) <= NARROW
     }
 
-    /// The rule of a verdict, for a pair that is the only one.
+    /// The rule of a verdict, for a single pair.
     fn differs(&self) -> bool {
         self.p < ALPHA && !self.holds(0.0)
     }
@@ -56,7 +55,7 @@ static ESTIMATORS: [(&str, Estimator); 10] = [
     ("**biweight of joust**", ours),
 ];
 
-/// Noise of one block: ln(a / b) without its truth; the number of the block counts from 0.
+/// Noise of one block: ln(a / b) minus the true value. Blocks count from 0.
 type Noise = fn(&mut Draw, usize) -> f64;
 
 static NOISES: [(&str, Noise); 12] = [
@@ -76,15 +75,15 @@ static NOISES: [(&str, Noise); 12] = [
 
 /// Level of a verdict.
 const ALPHA: f64 = 0.02;
-/// The session stops when the interval reaches no further than this from the centre.
+/// The session stops when the interval reaches at most this far from the centre.
 const NARROW: f64 = 0.02;
 const PLANTED: f64 = 1.05;
 const BLOCKS: [usize; 4] = [4, 8, 16, 30];
 const SESSIONS: usize = 2000;
 const SEED: u64 = 20_26;
-/// Standard deviation of a visit: two of them differ by 4.2 %.
+/// Standard deviation of a visit; two visits differ by 4.2 %.
 const VISIT: f64 = 0.03;
-/// How much slower the slow starts of a server with two speeds are, in logarithms.
+/// How much slower the slow starts of a server with two speeds are, in log units.
 const SLOW_START: f64 = 0.2;
 
 fn mean_t(values: &[f64]) -> Said {
@@ -99,7 +98,7 @@ fn mean_t_or_bootstrap(values: &[f64]) -> Said {
     }
 }
 
-/// Fewer than six values have no 95 % interval of signs or ranks: the mean's stands in.
+/// Fewer than six values have no 95 % interval from signs or ranks, so the mean's interval is used.
 fn median_signs(values: &[f64]) -> Said {
     let (n, sorted) = (values.len(), sorted(values));
     if n < 6 {
@@ -130,7 +129,7 @@ fn ranks(values: &[f64]) -> Said {
     Said { centre: estimate.centre, low: interval.low, high: interval.high, p }
 }
 
-/// Chance of each sum of a random subset of 1..=n.
+/// Probability of each sum of a random subset of 1..=n.
 fn rank_sums(n: usize) -> Vec<f64> {
     let mut chances = vec![0.0; n * (n + 1) / 2 + 1];
     chances[0] = 1.0;
@@ -143,7 +142,7 @@ fn rank_sums(n: usize) -> Vec<f64> {
     chances
 }
 
-/// Tukey and McLaughlin 1963: a fifth is cut off on either side.
+/// Tukey and McLaughlin 1963: a fifth of the values is cut off at each end.
 fn trimmed(values: &[f64]) -> Said {
     let (sorted, cut) = (sorted(values), values.len() / 5);
     by_winsorised(mean(&sorted[cut..values.len() - cut]), &sorted, cut)
@@ -180,7 +179,7 @@ fn huber(values: &[f64]) -> Said {
     by_t(centre, (squares / (inside * (inside - 1.0))).sqrt(), inside - 1.0)
 }
 
-/// What is often done by hand.
+/// What people often do by hand: values beyond 3.5 MAD are dropped.
 fn dropped(values: &[f64]) -> Said {
     let centre = middle(&sorted(values));
     let bound = 3.5 * 1.4826 * median_distance(values, centre);
@@ -189,7 +188,7 @@ fn dropped(values: &[f64]) -> Said {
     if kept.len() < 3 { mean_t(values) } else { mean_t(&kept) }
 }
 
-/// Kafadar 1982: reach 9 median distances, t with 0.7 (n - 1) degrees of freedom.
+/// Kafadar 1982: values count up to 9 MAD from the centre; t with 0.7 (n - 1) degrees of freedom.
 fn kafadar(values: &[f64]) -> Said {
     let mut centre = middle(&sorted(values));
     let reach = 9.0 * median_distance(values, centre);
@@ -278,38 +277,39 @@ impl Draw {
         VISIT * (self.normal() - self.normal())
     }
 
-    /// What a recorded visit differed by from its server and its block.
+    /// The residual of a recorded visit, without the level of its server and of its block.
     fn recorded(&mut self) -> f64 {
         let at = self.random.random_range(0..self.residuals.len());
         self.residuals[at]
     }
 
-    /// With a chance a visit that is 2 to 50 times slower, else nothing.
+    /// With this probability a visit that is 2 to 50 times slower, else 0.
     fn wild(&mut self, chance: f64) -> f64 {
         let is_wild = self.uniform() <= chance;
         let times = 2f64.ln() + self.uniform() * 25f64.ln();
         if is_wild { -times } else { 0.0 }
     }
 
-    /// The machine loses 2 % from visit to visit, and more in later blocks; who is second in the block is
-    /// drawn.
+    /// The machine loses 2 % from visit to visit, and more in later blocks. Which contender comes second in the block
+    /// is random.
     fn drift(&mut self, block: usize) -> f64 {
         let lost = 0.02 + 0.001 * block as f64;
         if self.uniform() < 0.5 { lost } else { -lost }
     }
 
-    /// Visits that are only ever slowed down.
+    /// Noise that only slows visits down.
     fn skewed(&mut self) -> f64 {
         -0.8 * VISIT * (0.8 * self.normal()).exp()
     }
 
-    /// Every second start on average is slow.
+    /// On average every second start is slow.
     fn slow_start(&mut self) -> f64 {
         if self.uniform() < 0.5 { -SLOW_START } else { 0.0 }
     }
 }
 
-/// Residuals of the visits that the lab's tests resample: a row a server, a column a block, both taken away.
+/// Residuals of the visits that the lab's tests resample. Rows are servers, columns are blocks; the level of both is
+/// subtracted.
 fn residuals() -> Vec<f64> {
     let text = include_str!("../../lab/tests/fixtures/visit_noise.json");
     let fixture: Value = serde_json::from_str(text).expect("the fixture is JSON");
@@ -330,7 +330,7 @@ fn residuals() -> Vec<f64> {
     both.map(|(block, row)| residual(block, row)).collect()
 }
 
-/// What an estimator came to over all sessions of one noise and number of blocks.
+/// The results of an estimator over all sessions of one noise and number of blocks.
 #[derive(Default)]
 struct Tally {
     covered: usize,
@@ -342,8 +342,8 @@ struct Tally {
 }
 
 impl Tally {
-    /// A session: `logs` has twice as many blocks as it begins with. Where t alone is too wide resamples are
-    /// spared (`is_resampled`): the wider of the two is no narrower.
+    /// Adds a session; `logs` has twice as many blocks as a session starts with. Where the interval of t alone is too
+    /// wide, no resamples are drawn (`is_resampled`): the wider of the two intervals is too wide, too.
     fn add(&mut self, estimate: Estimator, is_resampled: bool, logs: &[f64]) {
         let begun = logs.len() / 2;
         let said = estimate(&logs[..begun]);

@@ -1,34 +1,33 @@
-//! Owns the test of Anderson and Darling: whether values come from a distribution that is known in
-//! full (case 0 of Stephens). Must not know what the values are. Start reading at
-//! [`anderson_darling_exponential`].
+//! Owns the Anderson-Darling test: whether values come from a fully specified distribution (case 0 of Stephens). Must
+//! not know what the values are. Start reading at [`anderson_darling_exponential`].
 //!
-//! It weighs both tails, where a generator of arrivals goes wrong: bursts and gaps. Parameters must be
-//! given and not estimated from the values; else p is far too large.
+//! It gives weight to both tails, where a faulty generator of arrivals shows bursts and gaps. Parameters must be given
+//! and not estimated from the values, or p is far too large.
 
 /// The outcome of a test.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct AndersonDarling {
-    /// The statistic A squared: 1 on the average if the values are of the distribution; above 2.492
-    /// in 5 % of all samples, above 3.857 in 1 %.
+    /// The statistic A squared. If the values follow the distribution, its mean is 1; it is above 2.492 in 5 % of all
+    /// samples and above 3.857 in 1 %.
     pub a2: f64,
-    /// The chance of at least this statistic, 0 to 1, as [`anderson_darling_p`] has it.
+    /// The probability of at least this statistic, 0 to 1, by [`anderson_darling_p`].
     pub p: f64,
 }
 
-/// Whether `values` are exponential with that rate (the inverse of the mean, in the inverse of their
-/// unit). `None` where nothing can be said: no values, one that is not a number, or no rate above zero.
+/// Whether `values` are exponential with that rate (the inverse of the mean, in the inverse of their unit). `None` if
+/// there are no values, if one is NaN, or if the rate is not above zero.
 pub fn anderson_darling_exponential(values: &[f64], rate: f64) -> Option<AndersonDarling> {
     if !(rate > 0.0 && rate.is_finite()) {
         return None;
     }
-    // ln F and ln (1 - F), each without the other's rounding.
+    // ln F and ln (1 - F), each computed directly, so that neither has the rounding error of the other.
     of_logs(values, |value| {
         let scaled = rate * value.max(0.0);
         ((-(-scaled).exp_m1()).ln(), -scaled)
     })
 }
 
-/// Whether `values` are uniform from 0 to 1; `None` for no values or one that is not a number.
+/// Whether `values` are uniform from 0 to 1; `None` if there are no values or one is NaN.
 pub fn anderson_darling_uniform(values: &[f64]) -> Option<AndersonDarling> {
     of_logs(values, |value| {
         let within = value.clamp(0.0, 1.0);
@@ -36,8 +35,8 @@ pub fn anderson_darling_uniform(values: &[f64]) -> Option<AndersonDarling> {
     })
 }
 
-/// The test, given logarithms of the chance of a smaller value and of a larger one. A value that the
-/// distribution cannot have, or that rounding put on its edge, counts as hardly possible.
+/// The test, given the logarithms of the probabilities of a smaller and of a larger value. A value outside the
+/// distribution, or rounded to its edge, counts as nearly impossible.
 fn of_logs(values: &[f64], logs: impl Fn(f64) -> (f64, f64)) -> Option<AndersonDarling> {
     if values.is_empty() || values.iter().any(|value| value.is_nan()) {
         return None;
@@ -53,11 +52,11 @@ fn of_logs(values: &[f64], logs: impl Fn(f64) -> (f64, f64)) -> Option<AndersonD
     Some(AndersonDarling { a2, p: anderson_darling_p(a2, sorted.len()) })
 }
 
-/// The chance of at least the statistic `a2` for `n` values of the distribution, 0 to 1.
+/// The probability of at least the statistic `a2` for `n` values of the distribution, 0 to 1.
 ///
-/// Marsaglia and Marsaglia 2004, Evaluating the Anderson-Darling distribution, J. Stat. Softw. 9(2): the
-/// limit for many values, right to 0.00002, and a correction for n of them, which leaves an error of
-/// 0.0006 / n far out and of a few 0.001 below five values.
+/// Marsaglia and Marsaglia 2004, Evaluating the Anderson-Darling distribution, J. Stat. Softw. 9(2): the limit for
+/// large n, accurate to 0.00002, and a correction for n. The error after it is 0.0006 / n far out in the tail, and a
+/// few 0.001 below five values.
 pub fn anderson_darling_p(a2: f64, n: usize) -> f64 {
     let n = n as f64;
     if a2 <= 0.0 {
@@ -67,7 +66,7 @@ pub fn anderson_darling_p(a2: f64, n: usize) -> f64 {
     (above - correction(1.0 - above, n)).clamp(0.0, 1.0)
 }
 
-/// Chance of more than `a2` in the limit.
+/// Probability of more than `a2` in the limit.
 fn above_limit(a2: f64) -> f64 {
     if a2 < 2.0 {
         let below = [2.00012, 0.247105, -0.0649821, 0.0347962, -0.011672, 0.00168691];
@@ -78,7 +77,7 @@ fn above_limit(a2: f64) -> f64 {
     }
 }
 
-/// What n values add to the chance `below` of less in the limit.
+/// The correction for n values to `below`, the probability of a smaller statistic in the limit.
 fn correction(below: f64, n: f64) -> f64 {
     let edge = 0.01265 + 0.1757 / n;
     if below > 0.8 {
@@ -94,7 +93,7 @@ fn correction(below: f64, n: f64) -> f64 {
     }
 }
 
-/// Coefficients from the constant up.
+/// Coefficients in ascending order, from the constant.
 fn polynomial(coefficients: &[f64], x: f64) -> f64 {
     coefficients.iter().rev().fold(0.0, |sum, coefficient| sum * x + coefficient)
 }

@@ -1,5 +1,5 @@
-//! Owns the chance that a contender is the best, given its blocks and those of the others. Start reading
-//! at [`best_chances`].
+//! Owns the probability that a contender is the best, given its blocks and those of the others. Start reading at
+//! [`best_chances`].
 
 use crate::biweight::{OUTLYING_VALUES_MIN, beyond, outlying_from};
 use crate::moments::mean;
@@ -17,20 +17,21 @@ pub enum Better {
     Lower,
 }
 
-/// For each contender the chance that its true mean is the best, 0 to 1, given these blocks; equal ones
-/// share. `rows` are contenders, columns are blocks that all of them have, in logarithms; no value may be
-/// NaN. `None` without contenders or blocks; of one block nothing is known, and all have the same chance.
+/// For each contender the probability that its true mean is the best, 0 to 1, given these blocks; equal contenders
+/// share it. `rows` are contenders, columns are blocks that all of them have, in logarithms; no value may be NaN.
+/// `None` without contenders or blocks. With one block all contenders have the same probability.
 ///
-/// Means are drawn from their joint t distribution with n - 1 degrees of freedom, the posterior of normal
-/// noise without prior knowledge: of two contenders the chance is the one-sided p of their paired t. What a
-/// block does to all contenders cancels out. Resamples of the blocks would be too sure where blocks are few:
-/// three that agree in sign, one session in four of equal contenders, give a share of 1. An outlying value
-/// counts as one that is just about to be outlying (winsorised): a wild one would be the answer.
+/// Means are drawn from their joint t distribution with n - 1 degrees of freedom: the posterior for normal noise
+/// without prior knowledge. For two contenders it equals the one-sided p of their paired t. What a block does to all
+/// contenders cancels out. Resampling the blocks would be too confident with few blocks: three blocks agree in sign in
+/// one session of four of equal contenders, and the share would then be 1. Outlying values are moved to the limit of
+/// "outlying" (winsorised), because a single wild value would decide the answer.
 ///
-/// It replaces no verdict: it ranks those that cannot be told apart, and is not adjusted for their number.
+/// This does not replace a verdict: it ranks contenders that cannot be told apart, and is not adjusted for their
+/// number.
 ///
 /// # Panics
-/// Where rows differ in length.
+/// If rows differ in length.
 pub fn best_chances(rows: &[Vec<f64>], better: Better, seed: u64) -> Option<Vec<f64>> {
     let blocks = rows.first()?.len();
     assert!(rows.iter().all(|row| row.len() == blocks), "every contender has every block");
@@ -64,10 +65,10 @@ pub fn best_chances(rows: &[Vec<f64>], better: Better, seed: u64) -> Option<Vec<
     Some(chances)
 }
 
-/// Outlying values moved in; outlying is what lies far from its contender's other values when the median
-/// of its block is taken from all of them: a slow block is slow for everybody. "Far" is measured by the
-/// noisiest contender: the few values of one may lie together by chance, and of a pair the block's median is
-/// half of the difference, so that a wild value of one moves the other too.
+/// Moves outlying values in. A value is outlying if it is far from its contender's other values, after the median of
+/// each block is subtracted: a slow block is slow for everybody. "Far" is measured by the noisiest contender, because
+/// the few values of one contender may be close by chance. In a pair the block's median is the middle of the two, so a
+/// wild value of one moves the other too.
 fn winsorised(rows: &[Vec<f64>]) -> Vec<Vec<f64>> {
     let blocks = rows[0].len();
     if blocks < OUTLYING_VALUES_MIN {

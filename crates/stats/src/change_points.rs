@@ -1,22 +1,22 @@
-//! Owns where a series changes its level or its spread, and what that says of it: flat, warming up,
-//! slowing down, or never steady. Must not know what was counted. Start reading at [`steadiness`].
+//! Owns where a series changes its level or its spread, and how it is classified: flat, warming up, slowing down, or
+//! never steady. Must not know what was counted. Start reading at [`steadiness`].
 //!
-//! Change points by PELT (Killick, Fearnhead and Eckley 2012): the segments that minimise minus twice
-//! the log likelihood of normal laws with a mean and a variance each, plus a penalty a change. The
-//! four classes are those of Barrett et al. (2017, Virtual Machine Warmup Blows Hot and Cold).
+//! Change points by PELT (Killick, Fearnhead and Eckley 2012): the segments that minimise minus twice the log
+//! likelihood of normal laws with a mean and a variance each, plus a penalty per change. The four classes are those of
+//! Barrett et al. (2017, Virtual Machine Warmup Blows Hot and Cold).
 
 use crate::best::Better;
 use crate::moments::{mean, sd};
 
-/// Shortest segment: the spread of fewer values cannot be told.
+/// Shortest segment: the spread of fewer values cannot be estimated.
 pub const SEGMENT_MIN: usize = 5;
-/// Penalty of a change in units of ln n. A change costs three parameters (place, mean, variance), for
-/// which BIC takes 3; but stretches of a load depend on each other, and 3 ln n splits every fourth
-/// series of 60 values with a lag-1 correlation of 0.3. This splits one in 300 of those, and finds a
-/// step of two standard deviations in seven of ten. (Barrett et al. take 15, for thousands of values.)
+/// Penalty of a change in units of ln n. A change costs three parameters (place, mean, variance), so BIC takes 3. But
+/// stretches of a load depend on each other: 3 ln n splits every fourth series of 60 values with a lag-1 correlation of
+/// 0.3. With 6 it splits one in 300 of those, and finds a step of two standard deviations in seven of ten. (Barrett et
+/// al. take 15, for thousands of values.)
 const PENALTY: f64 = 6.0;
-/// Smallest variance of a segment, as a share of that of the whole series: equal counts have none,
-/// and a likelihood needs some.
+/// Smallest variance of a segment, as a share of that of the whole series: equal counts have zero variance, for which
+/// there is no likelihood.
 const VARIANCE_MIN: f64 = 1e-4;
 /// The last level must hold for this share of the series to be called steady.
 const STEADY_SHARE: f64 = 0.25;
@@ -28,21 +28,20 @@ pub enum Steadiness {
     Flat,
     /// It ends on its best level.
     WarmUp {
-        /// Values before it stays there.
+        /// Values before its final level begins.
         settled: usize,
     },
     /// It ends on a level that is not its best.
     Slowdown {
-        /// Values before it stays there.
+        /// Values before its final level begins.
         settled: usize,
     },
     /// It changes up to its end.
     NoSteadyState,
 }
 
-/// Classifies a series, of which levels within `tolerance` (a share, 0 or more) of each other count as
-/// one, and so do those within a standard deviation of the last. A series of fewer than 20 values, or
-/// of equal ones, is flat. No value may be NaN.
+/// Classifies a series. Levels count as one if they are within `tolerance` (a share, 0 or more) of the last level, or
+/// within its standard deviation. A series of fewer than 20 values, or of equal ones, is flat. No value may be NaN.
 pub fn steadiness(series: &[f64], better: Better, tolerance: f64) -> Steadiness {
     let mut edges = change_points(series);
     edges.insert(0, 0);
@@ -71,9 +70,9 @@ pub fn steadiness(series: &[f64], better: Better, tolerance: f64) -> Steadiness 
     }
 }
 
-/// Where segments begin, the first left out, rising; none in fewer than 20 values. No value may be NaN.
+/// The starts of all segments but the first, rising; empty for fewer than 20 values. No value may be NaN.
 ///
-/// Exact: the same as trying every division into segments of at least [`SEGMENT_MIN`] values.
+/// Exact: the result of trying every division into segments of at least [`SEGMENT_MIN`] values.
 pub fn change_points(series: &[f64]) -> Vec<usize> {
     let n = series.len();
     if n < 4 * SEGMENT_MIN {
@@ -81,11 +80,11 @@ pub fn change_points(series: &[f64]) -> Vec<usize> {
     }
     let penalty = PENALTY * (n as f64).ln();
     let Some(cost) = Cost::of(series) else { return Vec::new() };
-    // Least cost of the values before each place, and where the last segment of that begins.
+    // Lowest cost of the values before each place, and where the last segment of that division begins.
     let mut least = vec![f64::INFINITY; n + 1];
     let mut begins = vec![0; n + 1];
     least[0] = -penalty;
-    // Places that a last segment may begin at, each until the end from which it cannot be the best.
+    // Places where the last segment may begin, each with the end from which it can no longer be the best.
     let mut open: Vec<(usize, usize)> = Vec::new();
     for end in SEGMENT_MIN..=n {
         open.push((end - SEGMENT_MIN, usize::MAX));
@@ -97,8 +96,7 @@ pub fn change_points(series: &[f64]) -> Vec<usize> {
             }
         }
         for (begin, until) in &mut open {
-            // A change at `end` will do no worse than one at `begin`, as soon as a segment from
-            // `end` on is long enough to be one.
+            // A change at `end` is no worse than one at `begin`, as soon as the segment from `end` on is long enough.
             if least[*begin] + cost.segment(*begin, end) >= least[end] {
                 *until = (*until).min(end + SEGMENT_MIN);
             }
@@ -114,7 +112,7 @@ pub fn change_points(series: &[f64]) -> Vec<usize> {
     found
 }
 
-/// Minus twice the log likelihood of stretches, less what all divisions share.
+/// Minus twice the log likelihood of segments, without the constant that all divisions share.
 struct Cost {
     sums: Vec<f64>,
     squares: Vec<f64>,
@@ -122,7 +120,7 @@ struct Cost {
 }
 
 impl Cost {
-    /// `None` where the series does not vary.
+    /// `None` if the series does not vary.
     fn of(series: &[f64]) -> Option<Self> {
         let (centre, spread) = (mean(series), sd(series));
         if spread == 0.0 {
@@ -130,7 +128,7 @@ impl Cost {
         }
         let (mut sums, mut squares) = (vec![0.0], vec![0.0]);
         for (index, value) in series.iter().enumerate() {
-            // In standard deviations about the mean, so that differences of sums stay exact enough.
+            // Standardised, so that differences of sums stay accurate enough.
             let scaled = (value - centre) / spread;
             sums.push(sums[index] + scaled);
             squares.push(squares[index] + scaled * scaled);
@@ -138,8 +136,8 @@ impl Cost {
         Some(Self { sums, squares, variance_min: VARIANCE_MIN })
     }
 
-    /// At the most likely variance that is not below the least: so two segments never cost more
-    /// than the one they make up, which PELT's pruning rests on.
+    /// At the most likely variance, but at least `variance_min`. So splitting a segment in two never costs more than
+    /// the whole, which PELT's pruning relies on.
     fn segment(&self, begin: usize, end: usize) -> f64 {
         let n = (end - begin) as f64;
         let sum = self.sums[end] - self.sums[begin];

@@ -1,19 +1,19 @@
-//! Owns the question whether values fall in two clusters: two normal laws against one. Must not know
-//! what the values are, nor from where on two clusters matter. Start reading at [`TwoGaussians::fit`].
+//! Owns the question whether values fall in two clusters: two normal laws against one. Must not know what the values
+//! are, nor when two clusters matter. Start reading at [`TwoGaussians::fit`].
 //!
-//! Both laws of the pair have one standard deviation. With two, the likelihood has no bound (a
-//! cluster of two near values), and samples of 10 to 40 find such pairs by chance; and what makes
-//! visits differ within a mode is the machine, the same for both.
+//! Both laws of the pair have the same standard deviation. With two, the likelihood has no bound (a cluster of two
+//! close values), and samples of 10 to 40 produce such pairs by chance. Within a mode visits differ because of the
+//! machine, which is the same for both.
 
 use std::f64::consts::TAU;
 
 use crate::moments::mean;
 
-/// Fewest values that are judged: below it two clusters and one wide one look the same.
+/// Fewest values that are judged: with fewer, two clusters and one wide one look the same.
 pub const REPLICATES_MIN: usize = 10;
 /// Rounds of expectation and maximisation; few samples need more than 50.
 const ROUNDS_MAX: usize = 500;
-/// Gain of the log likelihood at which it has settled.
+/// Gain of the log likelihood at which the fit has converged.
 const SETTLED: f64 = 1e-9;
 
 /// One of two clusters.
@@ -28,20 +28,20 @@ pub struct Mode {
 /// The best two normal laws of one standard deviation, and how much better they are than one law.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct TwoGaussians {
-    /// The cluster of lower centre.
+    /// The cluster with the lower centre.
     pub low: Mode,
-    /// The other.
+    /// The cluster with the higher centre.
     pub high: Mode,
     /// Standard deviation within a cluster.
     pub sd: f64,
-    /// Bayesian information criterion of one law less that of two: above 10 is "very strong" for two
-    /// (Kass and Raftery 1995).
+    /// Bayesian information criterion of one law minus that of two: above 10 is "very strong" evidence for two (Kass
+    /// and Raftery 1995).
     pub delta_bic: f64,
 }
 
 impl TwoGaussians {
-    /// Fits by expectation and maximisation from the best split of the sorted values in two. `None`
-    /// with fewer than [`REPLICATES_MIN`] values, or where they do not vary. No value may be NaN.
+    /// Fits by expectation maximisation, from the best split of the sorted values in two. `None` with fewer than
+    /// [`REPLICATES_MIN`] values, or if they do not vary. No value may be NaN.
     pub fn fit(values: &[f64]) -> Option<Self> {
         let mut sorted = values.to_vec();
         sorted.sort_unstable_by(f64::total_cmp);
@@ -59,7 +59,7 @@ impl TwoGaussians {
             }
             (fit, likelihood) = (next, reached);
         }
-        // -2 ln L of one law, and two parameters fewer.
+        // -2 ln L of one law, which has two parameters fewer.
         let one = n as f64 * ((TAU * variance).ln() + 1.0);
         let delta_bic = one + 2.0 * likelihood - 2.0 * (n as f64).ln();
         Some(Self { low: fit.low, high: fit.high, sd: fit.variance.sqrt(), delta_bic })
@@ -70,14 +70,14 @@ impl TwoGaussians {
         self.high.centre - self.low.centre
     }
 
-    /// How far the centres are apart in standard deviations (Ashman's D). A mixture of equal shares
-    /// has two peaks from 2 on.
+    /// How far the centres are apart in standard deviations (Ashman's D). A mixture of equal shares has two peaks from
+    /// a D of 2.
     pub fn separation(&self) -> f64 {
         self.apart() / self.sd
     }
 }
 
-/// Two normal laws of one variance, while they are being fitted.
+/// Two normal laws of one variance, during the fit.
 #[derive(Clone, Copy)]
 struct Mixture {
     low: Mode,
@@ -86,7 +86,7 @@ struct Mixture {
 }
 
 impl Mixture {
-    /// The split of sorted values with the least squares within its parts.
+    /// The split of sorted values with the least sum of squares within its parts.
     fn split(sorted: &[f64], variance: f64) -> Self {
         let within = |at: &usize| squares(&sorted[..*at]) + squares(&sorted[*at..]);
         let at = (1..sorted.len()).min_by(|a, b| within(a).total_cmp(&within(b)));
@@ -132,7 +132,7 @@ impl Mixture {
     }
 }
 
-/// Two clusters of equal values have no spread at all; a likelihood needs some.
+/// Two clusters of equal values have zero variance, for which there is no likelihood.
 fn variance_min(variance: f64) -> f64 {
     variance * 1e-12
 }

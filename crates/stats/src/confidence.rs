@@ -1,4 +1,4 @@
-//! Owns the interval that estimates share.
+//! Owns the interval type that all estimates share.
 
 /// An interval that holds the truth in 95 % of sessions.
 #[derive(Debug, Clone, Copy, PartialEq)]

@@ -1,19 +1,19 @@
-//! Owns Hartigan's dip test: how far values are from any distribution with a single mode. Must not
-//! know what the values are. Start reading at [`dip`].
+//! Owns Hartigan's dip test: how far values are from any unimodal distribution. Must not know what the values are.
+//! Start reading at [`dip`].
 //!
-//! The dip is the greatest distance between the empirical distribution and the nearest unimodal one
-//! (Hartigan and Hartigan 1985). Unimodal means: convex up to the mode and concave after it. So the
-//! greatest convex minorant G of the lower corners of the staircase and the least concave majorant L
-//! of its upper corners are laid about an interval that must hold the mode; where L and G are
-//! furthest apart the interval shrinks, until the distances outside of it are the larger ones.
+//! The dip is the greatest distance between the empirical distribution and the nearest unimodal one (Hartigan and
+//! Hartigan 1985). Unimodal means: convex up to the mode and concave after it. So the greatest convex minorant G of the
+//! lower corners of the staircase and the least concave majorant L of its upper corners are fitted around an interval
+//! that must hold the mode. Where L and G are furthest apart the interval shrinks, until the distances outside it are
+//! the larger ones.
 //! Written from the paper, and compared with linear programming in scripts/fixtures-stats.py.
 //!
-//! Cost: O(n) a round after sorting, few rounds; n = 20: 1 us.
+//! Cost: O(n) per round after sorting, few rounds; n = 20: 1 us.
 
 use rand::{RngExt as _, SeedableRng as _};
 use rand_pcg::Pcg64;
 
-/// Simulated samples behind a p value: 1999 tell 1 % from 0.5 % or 2 %.
+/// Simulated samples behind a p value: 1999 distinguish 1 % from 0.5 % or 2 %.
 const SIMULATED: usize = 1999;
 
 /// The dip, from 1/(2n) to 1/4; `None` with fewer than two distinct values. No value may be NaN.
@@ -22,8 +22,8 @@ pub fn dip(values: &[f64]) -> Option<f64> {
     (corners.at.len() > 1).then(|| corners.dip() / (2.0 * values.len() as f64))
 }
 
-/// Chance of a dip of at least `dip` in `n` values of a uniform distribution, the unimodal one with
-/// the largest dips; by simulation with the seed, from 1/2000 up.
+/// Probability of a dip of at least `dip` in `n` values of a uniform distribution, the unimodal one with the largest
+/// dips. Simulated with the seed; at least 1/2000.
 pub fn dip_p(dip: f64, n: usize, seed: u64) -> f64 {
     let mut rng = Pcg64::seed_from_u64(seed);
     let mut values = vec![0.0; n];
@@ -34,8 +34,8 @@ pub fn dip_p(dip: f64, n: usize, seed: u64) -> f64 {
     (1 + (0..SIMULATED).filter(as_large).count()) as f64 / (SIMULATED + 1) as f64
 }
 
-/// The staircase of the empirical distribution, in counts: at each distinct value, how many lie
-/// below it and how many not above it.
+/// The staircase of the empirical distribution, in counts: for each distinct value, how many values are below it and
+/// how many are at most equal to it.
 struct Corners {
     at: Vec<f64>,
     lower: Vec<f64>,
@@ -68,7 +68,7 @@ impl Corners {
     /// Twice the dip, in counts.
     fn dip(&self) -> f64 {
         let (mut low, mut high) = (0, self.at.len() - 1);
-        // No continuous function comes closer than half a step to a staircase of steps of one.
+        // No continuous function comes closer than half a step to a staircase with steps of one.
         let mut dip = 1.0f64;
         loop {
             let minorant = self.minorant(low, high);
@@ -87,7 +87,7 @@ impl Corners {
         }
     }
 
-    /// Where the hulls are furthest apart: how far, and the interval of the mode that follows.
+    /// Where the hulls are furthest apart: the distance, and the resulting interval of the mode.
     fn widest(&self, low: usize, minorant: &Hull, majorant: &Hull) -> (f64, (usize, usize)) {
         let below = minorant.touches.iter().map(|&i| {
             let next = majorant.touches.iter().find(|&&j| j >= i);

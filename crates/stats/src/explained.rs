@@ -1,17 +1,16 @@
-//! Owns how much of a difference of two mean latencies is stalls and how much is service time. Must
-//! not know whose latencies they are, nor what stalled them. Start reading at [`explain`].
+//! Owns how much of a difference of two mean latencies is stalls and how much is service time. Must not know whose
+//! latencies they are, nor what stalled them. Start reading at [`explain`].
 //!
-//! A distribution is a main mode and, further out, stall modes: the few requests that waited for a
-//! timer, a queue or a pause. Its mean is E = (1 - p) m + p s, with p the share of stalls, m the mean
-//! of the main mode and s that of the stalls. Two things differ between a and b, m and (p, s), so
-//! E_A - E_B, and likewise ln E_A - ln E_B, is divided by Shapley's value: each of the two is
-//! exchanged first and second, and its part is the mean of both orders (Kitagawa 1955, Oaxaca and
-//! Blinder 1973 for means; Shapley 1953). The parts add up exactly, and a against b gives the
-//! negative of b against a. At a fixed number of connections throughput is connections over mean
-//! response time, so the parts of ln E are those of ln X with the sign turned.
+//! A distribution is a main mode and, further out, stall modes: the few requests that waited for a timer, a queue or a
+//! pause. Its mean is E = (1 - p) m + p s, with p the share of stalls, m the mean of the main mode and s that of the
+//! stalls. Two things differ between a and b: m and (p, s). So E_A - E_B, and likewise ln E_A - ln E_B, is divided by
+//! Shapley values: each of the two is exchanged first and second, and its part is the mean of both orders (Kitagawa
+//! 1955, Oaxaca and Blinder 1973 for means; Shapley 1953). The parts add up exactly, and swapping a and b only changes
+//! the sign. At a fixed number of connections throughput is connections over mean response time, so the parts of ln X
+//! are those of ln E with the opposite sign.
 //!
-//! Where the stalls begin is read from the histogram, bins of 9 % of the span: the lowest bin between
-//! the highest peak and a later one that is far out and clearly higher. A tail that only thins out is no stall.
+//! The histogram shows where the stalls begin, in bins of 9 %: at the lowest bin between the highest peak and a later
+//! one that is far out and clearly higher. A tail that only thins out is no stall.
 
 use units::Nanos;
 
@@ -19,10 +18,10 @@ use crate::bca::bca_intervals;
 use crate::confidence::ConfidenceInterval;
 use crate::histogram::Histogram;
 
-/// Bins of an octave.
+/// Bins per octave.
 const BINS_PER_OCTAVE: f64 = 8.0;
-/// How far above the main peak a stall begins at the least: two octaves, 4 times as long. Modes
-/// nearer than that are a server's own (cache hit or miss).
+/// Shortest distance from the main peak to a stall: two octaves, 4 times as long. Nearer modes are a server's own
+/// (cache hit or miss).
 const BINS_APART: usize = 16;
 /// A later peak counts from this many times the lowest bin before it ...
 const RISE: u64 = 4;
@@ -47,11 +46,11 @@ pub struct SideModes {
     pub mean_ns: f64,
     /// Mean of the main mode, ns.
     pub main_ns: f64,
-    /// The modes beyond it, rising; none where nothing stalls.
+    /// The modes beyond it, rising; empty if nothing stalls.
     pub stalls: Vec<StallMode>,
 }
 
-/// What one of the two causes contributes to a less b.
+/// The contribution of one of the two causes to a minus b.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Contribution {
     /// To the difference of the means, ns.
@@ -69,24 +68,24 @@ pub struct Explained {
     pub a: SideModes,
     /// The other.
     pub b: SideModes,
-    /// What the main modes' means contribute.
+    /// What the means of the main modes contribute.
     pub service: Contribution,
     /// What the stalls contribute, by how many and how long they are.
     pub stalls: Contribution,
 }
 
 impl Explained {
-    /// The stalls' share of ln(E_A / E_B): 1 where they are all of it, above 1 or below 0 where
-    /// the two causes pull in opposite directions. `None` where the means are within 0.1 %, the
-    /// resolution of a histogram: a share of nothing says nothing.
+    /// The stalls' share of ln(E_A / E_B): 1 if they explain all of it, above 1 or below 0 if the two causes pull in
+    /// opposite directions. `None` if the means differ by less than 0.1 %, the resolution of a histogram: there is no
+    /// difference to share out.
     pub fn stall_share(&self) -> Option<f64> {
         let total = self.service.ln + self.stalls.ln;
         (total.abs() >= 0.001).then(|| self.stalls.ln / total)
     }
 }
 
-/// Explains the difference of the mean latencies of a and b over blocks. `None` where a side has no
-/// request at all. The same seed gives the same intervals.
+/// Explains the difference of the mean latencies of a and b over blocks. `None` if a side has no requests. The same
+/// seed gives the same intervals.
 pub fn explain(blocks: &[(&Histogram, &Histogram)], seed: u64) -> Option<Explained> {
     let merged = |side: fn(&(&Histogram, &Histogram)) -> Bins| {
         let mut bins = Bins::default();
@@ -129,8 +128,8 @@ pub fn explain(blocks: &[(&Histogram, &Histogram)], seed: u64) -> Option<Explain
     })
 }
 
-/// The first bin of a side's stalls. Where only the other side shows a mode (this one has a handful
-/// there), the other's cut holds for both, as long as it lies far out for this one too.
+/// The first bin of a side's stalls. If only the other side shows a mode (this one has only a handful of requests
+/// there), the other's cut holds for both, as long as it lies far out for this side too.
 fn cut(bins: &Bins, own: &[usize], others: &[usize]) -> usize {
     let main = bins.peak().unwrap_or(0);
     let borrowed = others.first().copied().filter(|bin| *bin >= main + BINS_APART);
@@ -138,35 +137,35 @@ fn cut(bins: &Bins, own: &[usize], others: &[usize]) -> usize {
     first.unwrap_or(usize::MAX)
 }
 
-/// What a mean is measured by: itself, or its logarithm.
+/// The scale on which means are compared: the mean itself, or its logarithm.
 type Scale = fn(f64) -> f64;
-/// What one of the causes contributes to a less b.
+/// What one of the causes contributes to a minus b.
 type Part = fn(Parts, Parts, Scale) -> f64;
 
-/// Shapley's value of the main mode's mean: exchanged before the stalls and after.
+/// Shapley value of the main mode's mean: exchanged before the stalls and after them.
 fn of_service(a: Parts, b: Parts, scale: Scale) -> f64 {
     let with = |service: Parts, stalls: Parts| scale(stalls.served_in(service.main_ns).mean());
     f64::midpoint(with(a, a) - with(b, a), with(a, b) - with(b, b))
 }
 
-/// The same of the stalls, before the main mode and after.
+/// Shapley value of the stalls: exchanged before the main mode and after it.
 fn of_stalls(a: Parts, b: Parts, scale: Scale) -> f64 {
     let with = |service: Parts, stalls: Parts| scale(stalls.served_in(service.main_ns).mean());
     f64::midpoint(with(a, a) - with(a, b), with(b, a) - with(b, b))
 }
 
-/// What a mean is made of.
+/// The components of a mean.
 #[derive(Clone, Copy)]
 struct Parts {
     main_ns: f64,
     /// Share of stalls.
     share: f64,
-    /// Mean of the stalls; 0 where there is none.
+    /// Mean of the stalls; 0 if there are none.
     stall_ns: f64,
 }
 
 impl Parts {
-    /// With the same stalls and another main mode.
+    /// The same stalls with another main mode.
     fn served_in(self, main_ns: f64) -> Self {
         Self { main_ns, ..self }
     }
@@ -176,7 +175,7 @@ impl Parts {
     }
 }
 
-/// Counts and sums of a side on either side of its cut.
+/// Counts and sums of a side, below and above its cut.
 #[derive(Default, Clone, Copy)]
 struct Sums {
     main: f64,
@@ -205,7 +204,7 @@ impl Sums {
         self.stalls_ns += other.stalls_ns;
     }
 
-    /// `None` without a request in the main mode.
+    /// `None` if the main mode has no requests.
     fn parts(&self) -> Option<Parts> {
         let stall_ns = if self.stalls > 0.0 { self.stalls_ns / self.stalls } else { 0.0 };
         let share = self.stalls / (self.main + self.stalls);
@@ -252,13 +251,13 @@ impl Bins {
         self.sums_ns.iter_mut().zip(&other.sums_ns).for_each(|(to, sum)| *to += sum);
     }
 
-    /// The bin of most requests; `None` without any.
+    /// The bin with the most requests; `None` if there are none.
     fn peak(&self) -> Option<usize> {
         let most = self.counts.iter().max().filter(|most| **most > 0)?;
         self.counts.iter().position(|count| count == most)
     }
 
-    /// The first bin of each stall mode, rising; `None` without any request.
+    /// The first bin of each stall mode, rising; `None` if there are no requests.
     fn boundaries(&self) -> Option<Vec<usize>> {
         let main = self.peak()?;
         let mut found = Vec::new();
@@ -287,7 +286,7 @@ impl Bins {
         Some(found)
     }
 
-    /// The stalls from bin `cut` on, parted where this side has valleys of its own.
+    /// The stalls from bin `cut` on, divided where this side has valleys of its own.
     fn stall_modes(&self, cut: usize, own: &[usize]) -> Vec<StallMode> {
         let all: u64 = self.counts.iter().sum();
         let mut edges = vec![cut.min(self.counts.len())];
@@ -306,11 +305,11 @@ impl Bins {
     }
 }
 
-/// Where a walk over the bins is.
+/// The state of a walk over the bins.
 #[derive(Clone, Copy)]
 enum Slope {
-    /// On a mode, of which the highest bin so far is known.
+    /// On a mode; its highest bin so far.
     Rising { peak: u64 },
-    /// Beyond one: the lowest count so far, in which bins.
+    /// Past a mode; the lowest count so far, and the bins that have it.
     Falling { low: u64, first: usize, last: usize },
 }

@@ -1,17 +1,16 @@
-//! Owns who cannot be told apart: from verdicts of pairs to groups with letters (compact letter
-//! display). Must not know what is ranked, nor what told a pair apart. Start reading at
-//! [`indistinct_groups`].
+//! Owns which contenders cannot be told apart: from verdicts of pairs to groups with letters (compact letter display).
+//! Must not know what is ranked, nor what told a pair apart. Start reading at [`indistinct_groups`].
 //!
-//! "Cannot be told apart" does not carry over: a and b may be alike, b and c too, and a and c not. A
-//! ranking in places 1, 2, 3 would hide that. So groups overlap, and b bears the letters of both.
+//! "Cannot be told apart" is not transitive: a and b may be alike, b and c too, but a and c not. A ranking in places 1,
+//! 2, 3 would hide that. So groups overlap, and b gets the letters of both.
 
-/// Most groups that are listed. Verdicts of one metric give about as many as contenders; a table of
-/// more letters tells nobody anything, and adversarial verdicts give 3^(k/3).
+/// Most groups that are listed. The verdicts of one metric give about as many as contenders; nobody can read a table
+/// with more letters, and adversarial verdicts give 3^(k/3).
 pub const GROUPS_MAX: usize = 52;
 
-/// All largest sets of contenders none of which is told apart from another of the set, by its first
-/// member in `order` (best first) and then by the next. Every contender is in at least one; two share a
-/// group exactly where they were not told apart. `None` beyond [`GROUPS_MAX`].
+/// All maximal sets of contenders in which no two were told apart, sorted by their members in `order` (best first).
+/// Every contender is in at least one; two share a group exactly if they were not told apart. `None` beyond
+/// [`GROUPS_MAX`].
 ///
 /// By insertion and absorption (Piepho 2004): begin with one group of all, and for each pair told
 /// apart split every group that holds both, then drop those that lie inside another.
@@ -20,7 +19,7 @@ pub fn indistinct_groups(
     told_apart: impl Fn(usize, usize) -> bool,
 ) -> Option<Vec<Vec<usize>>> {
     let n = order.len();
-    // Groups hold places in the order, so that sorting them sorts by who is better.
+    // Groups hold positions in the order, so that sorting them puts the better ones first.
     let mut groups: Vec<Vec<usize>> = vec![(0..n).collect()];
     let pairs = (0..n).flat_map(|a| (a + 1..n).map(move |b| (a, b)));
     for (a, b) in pairs.filter(|(a, b)| told_apart(order[*a], order[*b])) {
@@ -31,7 +30,7 @@ pub fn indistinct_groups(
         };
         let mut halves: Vec<Vec<usize>> =
             with_both.iter().flat_map(|group| [without(group, a), without(group, b)]).collect();
-        // Largest first: what is absorbed comes after what absorbs it.
+        // Largest first, so that a group comes after those that absorb it.
         halves.sort_by_key(|half| std::cmp::Reverse(half.len()));
         for half in halves {
             if !kept.iter().any(|group| half.iter().all(|member| group.contains(member))) {
@@ -80,7 +79,7 @@ mod tests {
 
     #[test]
     fn more_groups_than_letters_are_not_listed() {
-        // Triples whose members differ from each other and from nobody else: 3^4 groups.
+        // Each triple's members differ from each other and from nobody else: 3^4 groups.
         let order: Vec<usize> = (0..12).collect();
         assert_eq!(indistinct_groups(&order, |a, b| a / 3 == b / 3), None);
         assert_eq!((group_letter(0), group_letter(26), group_letter(51)), ('a', 'A', 'Z'));

@@ -2,15 +2,17 @@
 //! likely each is to be the quantile. Must not know what the values are. Start reading at
 //! [`harrell_davis`].
 //!
-//! One order statistic jumps from value to value as a sample changes, and so would the bands of a
-//! shift function; this one moves smoothly and varies less.
+//! A single order statistic jumps from value to value as a sample changes, and so would the bands
+//! of a shift function. This one moves smoothly and varies less.
 //!
-//! Cost: 4096 densities to prepare (0.2 ms), then a search and two look-ups a bucket that counts.
+//! Cost: 4096 densities to prepare (0.2 ms), then a search and two look-ups per bucket that counts.
 
-/// Cells of the table of the beta distribution; linear between its points, off by 1e-6 at most.
+/// Cells of the table of the beta distribution. Interpolation is linear, with an error of at most
+/// 1e-6.
 const CELLS: usize = 4096;
-/// How far the table goes, in standard deviations. The longest tail is that of the fewest samples
-/// that a quantile is printed from (3.7 beyond it); 4e-9 of it lies further out.
+/// How far the table goes, in standard deviations. The longest tail is that of the smallest sample
+/// that a quantile is printed from (3.7 samples lie beyond the quantile); 4e-9 of it lies beyond
+/// the table.
 const REACH: f64 = 12.0;
 
 /// The `q`-quantile (0 to 1, both excluded) of values in rising order; `None` with fewer than
@@ -30,8 +32,8 @@ pub(crate) struct Weights {
 }
 
 impl Weights {
-    /// For `n` values; `None` where they are too few for `q`. With as many as are needed both
-    /// parameters are above 3.6: the density is zero at both ends and has one smooth peak.
+    /// For `n` values; `None` if they are too few for `q`. With enough values both parameters are
+    /// above 3.6: the density is zero at both ends and has one smooth peak.
     pub(crate) fn new(n: u64, q: f64) -> Option<Self> {
         if q <= 0.0 || q >= 1.0 || n < crate::samples_needed(q) {
             return None;
@@ -42,13 +44,13 @@ impl Weights {
         let cell = ((q + REACH * sd).min(1.0) - from) / CELLS as f64;
         let peak = (a - 1.0) / (a + b - 2.0);
         let logs = |p: f64| (a - 1.0) * p.ln() + (b - 1.0) * (1.0 - p).ln();
-        // Relative to its peak: the constant of the law cancels in the sum.
+        // Relative to its peak: the constant of the density cancels in the sum.
         let density = |p: f64| (logs(p) - logs(peak)).exp();
         let mut table = vec![0.0];
         let mut sum = 0.0;
         for index in 0..CELLS {
             let left = from + index as f64 * cell;
-            // Simpson's rule; the clamp keeps rounding from leaving 0 to 1.
+            // Simpson's rule; the clamp keeps rounding errors inside 0 to 1.
             let right = (left + cell).min(1.0);
             sum += density(left) + 4.0 * density(f64::midpoint(left, right)) + density(right);
             table.push(sum);
@@ -57,7 +59,8 @@ impl Weights {
         Some(Self { from, cell, table })
     }
 
-    /// The quantile of `values` in rising order, of which `cumulative[i]` are at most `values[i]`.
+    /// The quantile of `values` in rising order; `cumulative[i]` is the number of values up to
+    /// `values[i]`.
     pub(crate) fn quantile(&self, values: &[f64], cumulative: &[f64]) -> f64 {
         let total = cumulative.last().copied().unwrap_or(0.0);
         let first = cumulative.partition_point(|count| *count <= self.from * total);

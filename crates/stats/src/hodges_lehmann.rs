@@ -1,28 +1,28 @@
-//! Owns a centre that a few wild values do not move, with an interval that assumes symmetry and no
-//! more. Must not know what the values are. Start reading at [`hodges_lehmann`].
+//! Owns a robust centre with an interval that assumes only symmetry. Must not know what the values are. Start reading
+//! at [`hodges_lehmann`].
 
 use crate::confidence::ConfidenceInterval;
 use crate::quantile::median;
 
-/// Fewest values that have a 95 % interval: of 2^6 signs two of 64 are within 5 %, of 2^5 none is.
+/// Fewest values that have a 95 % interval: 2 of 2^6 = 64 sign patterns are within 5 %, none of 2^5.
 const VALUES_FOR_INTERVAL: usize = 6;
-/// Up to this many values the law of the signed ranks is counted exactly; it costs n^3 / 4 additions.
+/// Up to this many values the law of the signed ranks is computed exactly; it costs n^3 / 4 additions.
 const EXACT_MAX: usize = 200;
 
-/// The median of all means of two (a value with itself included), and its interval.
+/// The median of all pairwise means (each value also paired with itself), and its interval.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct HodgesLehmann {
     /// The estimate, on the scale of the values.
     pub centre: f64,
-    /// At least 95 %, from Wilcoxon's signed ranks, whatever the law of the values if it is
-    /// symmetrical; `None` with fewer than six values or more than 200.
+    /// At least 95 %, from Wilcoxon's signed ranks, for any symmetrical law of the values; `None` with fewer than six
+    /// values or more than 200.
     pub interval: Option<ConfidenceInterval>,
 }
 
 /// The centre of Hodges and Lehmann (1963). `None` when empty; no value may be NaN.
 ///
-/// Of n values, 29 % may be anything at all without moving it beyond bounds (the mean: none), and on
-/// normal noise it needs 5 % more blocks than the mean.
+/// 29 % of the values may be arbitrary without moving it beyond bounds (for the mean: none). On normal noise it needs 5
+/// % more blocks than the mean.
 pub fn hodges_lehmann(values: &[f64]) -> Option<HodgesLehmann> {
     let n = values.len();
     let mut means: Vec<f64> = (0..n)
@@ -35,14 +35,14 @@ pub fn hodges_lehmann(values: &[f64]) -> Option<HodgesLehmann> {
     Some(HodgesLehmann { centre: median(&means)?, interval })
 }
 
-/// Which of the sorted means, from 1, is the lower end: one more than the largest c for which the
-/// chance of a rank sum of c or less is at most 2.5 %.
+/// The rank, from 1, of the lower end among the sorted means: one more than the largest c for which the probability of
+/// a rank sum of at most c is at most 2.5 %.
 fn rank_of_low_end(n: usize) -> Option<usize> {
     if !(VALUES_FOR_INTERVAL..=EXACT_MAX).contains(&n) {
         return None;
     }
     let most = n * (n + 1) / 2;
-    // Chance of each sum of a random subset of 1..=n; as chances and not counts, 2^n is no number.
+    // Probability of each sum of a random subset of 1..=n. Counts would overflow: there are 2^n subsets.
     let mut chance = vec![0.0; most + 1];
     chance[0] = 1.0;
     for rank in 1..=n {

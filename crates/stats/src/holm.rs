@@ -6,21 +6,21 @@
 pub struct Held {
     /// Adjusted; at most 1.
     pub p: f64,
-    /// Tests that it is held against: those whose p is not smaller, itself included. Its level is the
-    /// family's over these.
+    /// Tests that its level is shared with: those whose p is not smaller, itself included. The level of this test is
+    /// the family's divided by this number.
     pub tests: usize,
 }
 
 impl From<f64> for Held {
-    /// A p that stands alone.
+    /// The p of a single test.
     fn from(p: f64) -> Self {
         Self { p, tests: 1 }
     }
 }
 
-/// p values after Holm's step-down (Holm 1979), in the order given: those below 5 % are, with 95 %
-/// certainty, all true differences, whatever depends on whatever. Pairs of contenders share a
-/// contender and so do depend on each other.
+/// p values after Holm's step-down (Holm 1979), in the order given. With 95 % certainty all those below 5 % are true
+/// differences, whatever the dependence between tests. Pairs of contenders do depend on each other, because they share
+/// a contender.
 pub fn held(p_values: &[f64]) -> Vec<Held> {
     let n = p_values.len();
     let mut rising: Vec<usize> = (0..n).collect();
@@ -34,7 +34,7 @@ pub fn held(p_values: &[f64]) -> Vec<Held> {
     adjusted
 }
 
-/// The adjusted p values of [`held`] alone.
+/// Only the adjusted p values of [`held`].
 pub fn holm(p_values: &[f64]) -> Vec<f64> {
     held(p_values).into_iter().map(|held| held.p).collect()
 }

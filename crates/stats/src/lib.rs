@@ -1,7 +1,7 @@
-//! Owns the numbers behind a verdict: quantiles, intervals, tests, bootstrap, warm-up. Pure
+//! Owns the statistics behind a verdict: quantiles, intervals, tests, bootstrap, warm-up. Pure
 //! functions on numbers; must not know where numbers come from, and reads no clock, file or socket.
-//! Start reading at [`Paired`] (a comparison) and [`decide`] (what may be said of it), at
-//! [`Histogram`] (a distribution) and [`shift`] (two of them), or at [`indistinct_groups`] (many).
+//! Start reading at [`Paired`] (a comparison) and [`decide`] (its answer), at [`Histogram`] (a
+//! distribution) and [`shift`] (two of them), or at [`indistinct_groups`] (many).
 //!
 //! ```
 //! // Of three p values, Holm's correction leaves one below 5 %.

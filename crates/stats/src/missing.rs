@@ -1,17 +1,17 @@
-//! Owns how many blocks a pair still needs for the difference that was seen. Must not know what is
-//! compared. Start reading at [`missing`].
+//! Owns how many more blocks a pair needs for the observed difference. Must not know what is compared. Start reading at
+//! [`missing`].
 
 use crate::holm::Held;
 use crate::paired::BLOCKS_FOR_INTERVAL;
 use crate::power::{POWER, for_difference};
 use crate::student::{t_quantile, upper_p};
 
-/// More than anyone plans for; beyond it the digits of a count are noise.
+/// More than anyone plans for; beyond it the digits of the count mean nothing.
 pub const BLOCKS_MISSING_MAX: u32 = 999;
 /// Level of each of the two one-sided tests.
 const ALPHA_EQUIVALENCE: f64 = 0.05;
 
-/// A log ratio over blocks, and how much it varies over them.
+/// A log ratio over blocks, and how much it varies between them.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Spread {
     pub(crate) n: usize,
@@ -19,12 +19,11 @@ pub(crate) struct Spread {
     pub(crate) sd_ln: f64,
 }
 
-/// Blocks beyond those there after which, with a chance of 80 %, the difference that was seen is told apart
-/// at the level that it is held to, or is shown to lie within the margin: the nearer of the two answers. At
-/// least 1; `None` beyond [`BLOCKS_MISSING_MAX`].
+/// Blocks to add for an 80 % chance of the nearer of two answers: the observed difference is told apart at the level of
+/// its test, or is shown to lie within the margin. At least 1; `None` beyond [`BLOCKS_MISSING_MAX`].
 ///
-/// To plan for the margin instead, whatever was seen, would ask for hundreds of blocks where a tenfold
-/// difference lacks one.
+/// Planning for the margin instead, whatever was observed, would ask for hundreds of blocks where a tenfold difference
+/// needs only one more.
 pub(crate) fn missing(seen: Spread, held: Held, margin: f64, alpha: f64) -> Option<u32> {
     let have = u32::try_from(seen.n).unwrap_or(u32::MAX);
     let level = alpha / held.tests as f64;
@@ -35,8 +34,8 @@ pub(crate) fn missing(seen: Spread, held: Held, margin: f64, alpha: f64) -> Opti
     Some(needed.saturating_sub(have).max(1)).filter(|more| *more <= BLOCKS_MISSING_MAX)
 }
 
-/// Smallest number of blocks, up to `most`, at which both one-sided tests hold with a chance of 80 %; `None`
-/// where the ratio does not lie within the margin, or needs more.
+/// Smallest number of blocks, up to `most`, at which both one-sided tests hold with a probability of 80 %. `None` if
+/// the ratio is outside the margin, or needs more blocks.
 fn for_equivalence(seen: Spread, inside: f64, most: u32) -> Option<u32> {
     let centre = seen.centre_ln.abs();
     if centre >= inside {
@@ -64,8 +63,8 @@ fn for_equivalence(seen: Spread, inside: f64, most: u32) -> Option<u32> {
 mod tests {
     use super::*;
 
-    /// Sample sizes of a crossover with limits of 80 and 125 % (Diletti, Hauschke and Steinijans 1991): even
-    /// numbers, and one degree of freedom less than pairs have.
+    /// Sample sizes of a crossover with limits of 80 and 125 % (Diletti, Hauschke and Steinijans 1991): even numbers,
+    /// and one degree of freedom less than pairs have.
     #[test]
     fn blocks_for_equivalence_are_those_of_the_published_tables() {
         for (cv, ratio, needed) in
@@ -84,7 +83,7 @@ mod tests {
             let seen = Spread { n: 7, centre_ln: ratio.ln(), sd_ln };
             missing(seen, Held { p: 1.0, tests }, 0.02, 0.02)
         };
-        // Seven blocks tell a tenfold difference apart several times over.
+        // Seven blocks are more than enough to tell a tenfold difference apart.
         assert_eq!(more(0.102, 0.25, 1), Some(1));
         assert!(more(1.1, 0.1, 36) > more(1.1, 0.1, 1), "many pairs need more");
         let (equal, halfway) = (more(1.0, 0.03, 1).unwrap(), more(1.01, 0.03, 1).unwrap());

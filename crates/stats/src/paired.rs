@@ -1,15 +1,15 @@
-//! Owns the estimate behind a verdict: the paired log ratio over blocks, its interval and its p.
-//! Must not know what is compared, nor what may be said of it. Start reading at [`Paired::of`].
+//! Owns the estimate behind a verdict: the paired log ratio over blocks, its interval and its p. Must not know what is
+//! compared, nor how the result is worded. Start reading at [`Paired::of`].
 //!
-//! On the log scale a over b and b over a are the same distance from 1, noise that multiplies (a
-//! slow minute of the machine) becomes noise that adds, and what a block shares cancels out. The centre
-//! is a biweight (see `biweight.rs`): one wild visit among many must not make the answer.
+//! On the log scale a over b and b over a are the same distance from 1, multiplicative noise (a slow minute of the
+//! machine) becomes additive, and what a block shares cancels out. The centre is a biweight (see `biweight.rs`): one
+//! wild visit among many must not decide the answer.
 
 use crate::biweight::Biweight;
 use crate::moments::mean;
 
-/// Fewest blocks that have an interval: two have a single degree of freedom, where t is 12.7 and
-/// the interval says nothing.
+/// Fewest blocks that have an interval: two have a single degree of freedom, where t is 12.7 and the interval says
+/// nothing.
 pub const BLOCKS_FOR_INTERVAL: usize = 3;
 
 /// The paired log ratio over blocks.
@@ -17,30 +17,29 @@ pub const BLOCKS_FOR_INTERVAL: usize = 3;
 pub struct Paired {
     /// Blocks, at least 1.
     pub n: usize,
-    /// Centre of ln(a / b) over blocks: their biweight, which is the mean where none of them is wild.
+    /// Centre of ln(a / b) over blocks: their biweight, which equals the mean if there are no outliers.
     pub centre_ln: f64,
-    /// exp of that.
+    /// exp of `centre_ln`.
     pub ratio: f64,
-    /// How sure that is; `None` with fewer than [`BLOCKS_FOR_INTERVAL`] blocks.
+    /// How certain the ratio is; `None` with fewer than [`BLOCKS_FOR_INTERVAL`] blocks.
     pub interval: Option<PairedInterval>,
 }
 
-/// How sure a paired ratio is. Interval, p, equivalence ([`crate::tost`]) and the blocks that are missing
-/// ([`crate::decide`]) are all of one t: `centre_ln / error_ln` with `df` degrees of freedom.
+/// How certain a paired ratio is. The interval, p, equivalence ([`crate::tost`]) and the missing blocks
+/// ([`crate::decide`]) all use the same t: `centre_ln / error_ln` with `df` degrees of freedom.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct PairedInterval {
-    /// Lower end of the 95 % interval of the ratio; of no length where the blocks that count are equal.
+    /// Lower end of the 95 % interval of the ratio; equal to the upper end if the blocks that count are equal.
     pub low: f64,
     /// Upper end.
     pub high: f64,
     /// Standard error of the centre.
     pub error_ln: f64,
-    /// Degrees of freedom, at least 1: the blocks that count, less one.
+    /// Degrees of freedom, at least 1: the blocks that count, minus one.
     pub df: f64,
-    /// Standard deviation of ln(a / b) over blocks, as far as it moves the centre: `error_ln` times the
-    /// root of n.
+    /// Standard deviation of ln(a / b) over blocks, as far as it affects the centre: `error_ln` times the root of n.
     pub sd_ln: f64,
-    /// Two-sided p of "the ratio is 1"; not yet adjusted for many pairs.
+    /// Two-sided p of "the ratio is 1", not adjusted for multiple pairs.
     pub p: f64,
 }
 
@@ -70,7 +69,7 @@ pub struct BlockVisits {
 }
 
 impl BlockVisits {
-    /// Mean of ln a less mean of ln b.
+    /// Mean of ln a minus mean of ln b.
     pub fn ln_ratio(&self) -> f64 {
         mean(&self.a) - mean(&self.b)
     }
@@ -89,8 +88,8 @@ impl Paired {
         Self::of_logs(&logs)
     }
 
-    /// From the logarithms of all visits of a and b, block by block; each block has at least one of
-    /// both. Blocks weigh alike however many visits they have: visits of a block share what it shares.
+    /// From the logarithms of all visits of a and b, block by block; each block has at least one of both. All blocks
+    /// have the same weight, whatever their number of visits: the visits of a block are not independent.
     pub fn of_visits(blocks: &[BlockVisits]) -> Result<Self, PairedError> {
         let logs: Vec<f64> = blocks.iter().map(BlockVisits::ln_ratio).collect();
         Self::of_logs(&logs)

@@ -1,5 +1,5 @@
-//! Owns quantiles of plain slices, what is built from them, and how much a series is worth that
-//! depends on itself. Must not know what the values are. Start reading at [`quantile`].
+//! Owns quantiles of plain slices, what is built from them, and the effective size of an autocorrelated series. Must
+//! not know what the values are. Start reading at [`quantile`].
 
 use crate::confidence::ConfidenceInterval;
 use crate::moments::mean;
@@ -33,10 +33,9 @@ pub fn median_absolute_deviation(values: &[f64]) -> Option<f64> {
     median(&distances)
 }
 
-/// 95 % interval of the `q`-quantile, from two order statistics of the values: ranks
-/// n q -+ 1.96 sqrt(n q (1-q)), with n the effective size where the values depend on each other
-/// (`samples`, at most their number). Makes no assumption on their law. `None` where a rank would lie
-/// outside the sample: it is too small for this quantile.
+/// 95 % interval of the `q`-quantile, from two order statistics of the values: ranks n q -+ 1.96 sqrt(n q (1-q)). n is
+/// `samples`, at most the number of values: the effective size if they depend on each other. It makes no assumption on
+/// their law. `None` if a rank is outside the sample, which is then too small for this quantile.
 pub fn quantile_interval(values: &[f64], q: f64, samples: f64) -> Option<ConfidenceInterval> {
     let sorted = sorted(values);
     let n = sorted.len() as f64;
@@ -49,8 +48,7 @@ pub fn quantile_interval(values: &[f64], q: f64, samples: f64) -> Option<Confide
     Some(ConfidenceInterval { low: sorted[low as usize - 1], high: sorted[high as usize - 1] })
 }
 
-/// Correlation of a series with itself one step later; `None` for fewer than three values or where
-/// they do not vary.
+/// Correlation of a series with itself one step later; `None` for fewer than three values or if they do not vary.
 pub fn lag1_autocorrelation(series: &[f64]) -> Option<f64> {
     let centre = mean(series);
     let squares: f64 = series.iter().map(|value| (value - centre).powi(2)).sum();
@@ -58,9 +56,8 @@ pub fn lag1_autocorrelation(series: &[f64]) -> Option<f64> {
     (series.len() > 2 && squares > 0.0).then(|| products / squares)
 }
 
-/// How many independent values a series of `n` with this lag-1 autocorrelation is worth:
-/// n (1 - r) / (1 + r), what a first-order autoregression gives. Within 1 and n (for n of 1 or more):
-/// a negative correlation is not taken as a gift.
+/// How many independent values a series of `n` with this lag-1 autocorrelation is worth: n (1 - r) / (1 + r), as for a
+/// first-order autoregression. Limited to 1..n (for n of 1 or more): a negative correlation earns no bonus.
 pub fn effective_samples(n: usize, lag1: f64) -> f64 {
     let n = n as f64;
     let lag1 = lag1.clamp(0.0, 1.0);

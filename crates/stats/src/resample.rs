@@ -1,5 +1,5 @@
-//! Owns seeded draws: block indices with replacement for a bootstrap, weights for a t distribution. Start
-//! reading at [`Draws`].
+//! Owns seeded draws: block indices with replacement for a bootstrap, and weights for a t distribution. Start reading
+//! at [`Draws`].
 
 use rand::{RngExt as _, SeedableRng as _};
 use rand_pcg::Pcg32;
@@ -19,11 +19,11 @@ impl Draws {
         self.rng.random_range(0..n as u32) as usize
     }
 
-    /// Weights of n residuals, at least two, whose weighted sum is a draw of their mean's t distribution with
-    /// n - 1 degrees of freedom, about 0.
+    /// Fills in weights of n residuals, at least two. Their weighted sum is a draw from the t distribution of the mean,
+    /// with n - 1 degrees of freedom, around 0.
     pub(crate) fn fill_t_weights(&mut self, weights: &mut [f64]) {
         let chi_squared: f64 = (1..weights.len()).map(|_| self.normal().powi(2)).sum();
-        // The standard error is the root of squares / (n (n - 1)); t divides by that of chi squared / (n - 1).
+        // The standard error is sqrt(squares / (n (n - 1))); t divides by sqrt(chi squared / (n - 1)).
         let scale = 1.0 / (weights.len() as f64 * chi_squared).sqrt();
         weights.iter_mut().for_each(|weight| *weight = self.normal() * scale);
     }
@@ -35,7 +35,7 @@ impl Draws {
         radius * (std::f64::consts::TAU * uniform()).cos()
     }
 
-    /// As many draws of `chosen.len()` things as there are things.
+    /// Draws as many indices as `chosen` has, each below that number.
     pub(crate) fn fill(&mut self, chosen: &mut [usize]) {
         let n = chosen.len();
         chosen.iter_mut().for_each(|index| *index = self.one_of(n));

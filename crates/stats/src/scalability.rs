@@ -2,37 +2,37 @@
 //! grows with concurrency, X(N) = lambda N / (1 + sigma (N-1) + kappa N (N-1)). Must not know what is
 //! concurrent. Start reading at [`fit_scalability`].
 //!
-//! Least squares of ln X, as noise multiplies. N / X is linear in (1, sigma, kappa) / lambda, so each
-//! step of Gauss and Newton is a linear problem of three unknowns, none below zero; the four choices
-//! of which are zero are tried. (To fit N / X itself, as spreadsheets do, weighs the slowest most.)
+//! Least squares of ln X, because noise is multiplicative. N / X is linear in (1, sigma, kappa) / lambda, so each
+//! Gauss-Newton step is a linear problem with three unknowns, none of them negative. All four choices of which unknowns
+//! are zero are tried. (Fitting N / X itself, as spreadsheets do, gives the slowest most weight.)
 
 use crate::bca::bca_intervals;
 use crate::confidence::ConfidenceInterval;
 
-/// Fewest levels of concurrency: three numbers are estimated.
+/// Fewest levels of concurrency, because three coefficients are estimated.
 pub const LEVELS_MIN: usize = 3;
-/// Rounds of Gauss and Newton; most fits need five.
+/// Gauss-Newton rounds; most fits need five.
 const ROUNDS_MAX: usize = 50;
-/// Relative gain at which it has settled.
+/// Relative gain at which the fit has converged.
 const SETTLED: f64 = 1e-12;
 
 /// A rate that was measured at some concurrency.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct ScalabilityPoint {
-    /// How many at once, at least 1.
+    /// Number of concurrent users of the server, at least 1.
     pub concurrency: u32,
-    /// In which block, from 0; numbers may be missing.
+    /// The block, from 0; numbers may be missing.
     pub block: usize,
     /// Rate, above 0.
     pub rate: f64,
 }
 
-/// A number of the law.
+/// A coefficient of the law.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Coefficient {
     /// Best fit.
     pub value: f64,
-    /// 95 % interval by BCa over blocks; `None` with too few blocks, or where it is zero in all.
+    /// 95 % interval by BCa over blocks; `None` with too few blocks, or if it is zero in all.
     pub interval: Option<ConfidenceInterval>,
 }
 
@@ -41,28 +41,28 @@ pub struct Coefficient {
 pub struct Scalability {
     /// Rate of one alone.
     pub lambda: Coefficient,
-    /// Contention: the share that only one can do at a time, 0 or more.
+    /// Contention: the share of the work that is serialised, 0 or more.
     pub sigma: Coefficient,
-    /// Coherency: what each pays for each other one, 0 or more.
+    /// Coherency: the cost between each two that run at once, 0 or more.
     pub kappa: Coefficient,
-    /// Concurrency of the highest rate; `None` where the rate never falls.
+    /// Concurrency of the highest rate; `None` if the rate never falls.
     pub peak: Option<f64>,
-    /// Largest distance of a level's mean ln X from the law: large where the law does not hold.
+    /// Largest distance of a level's mean ln X from the law: large if the law does not hold.
     pub misfit_ln: f64,
 }
 
 /// Why there is no fit.
 #[derive(Debug, Clone, Copy, PartialEq, thiserror::Error)]
 pub enum ScalabilityError {
-    /// Three numbers cannot be had from fewer than three levels.
+    /// Three coefficients need at least three levels.
     #[error(
         "{levels} levels of concurrency; the law has three coefficients, so measure at {LEVELS_MIN} or more"
     )]
     TooFewLevels {
-        /// Different levels there are.
+        /// Number of different levels.
         levels: usize,
     },
-    /// A rate has no logarithm, or nothing is concurrent.
+    /// A rate or a concurrency is not above zero.
     #[error("a rate of {rate} at concurrency {concurrency}: leave out what was not measured")]
     NotPositive {
         /// Its concurrency.
@@ -72,8 +72,8 @@ pub enum ScalabilityError {
     },
 }
 
-/// Fits the law to all points, levels weighing as many points as they have. The same seed gives the
-/// same intervals.
+/// Fits the law to all points; each level has the weight of its number of points. The same seed gives the same
+/// intervals.
 ///
 /// # Errors
 /// [`ScalabilityError`]: too few levels, or a value that is not above zero.
@@ -116,7 +116,7 @@ pub fn fit_scalability(
     })
 }
 
-/// The points by block, so that a resample is a sum over its blocks.
+/// The points by block, so that a resample is a sum over blocks.
 struct Design {
     /// Rising.
     concurrencies: Vec<u32>,
@@ -137,7 +137,7 @@ impl Design {
         Self { concurrencies, blocks: by_block.into_values().collect() }
     }
 
-    /// Those that the blocks chosen have points of.
+    /// The levels that have points in the chosen blocks.
     fn levels(&self, chosen: &[usize]) -> Vec<Level> {
         let mut sums = vec![(0.0, 0.0); self.concurrencies.len()];
         for (level, ln_rate) in chosen.iter().flat_map(|block| &self.blocks[*block]) {
@@ -160,7 +160,7 @@ struct Level {
     concurrency: f64,
     /// Mean of ln X.
     ln_rate: f64,
-    /// Points.
+    /// Number of points.
     weight: f64,
 }
 
@@ -181,7 +181,7 @@ impl Law {
         self.0[2] / self.0[0]
     }
 
-    /// Where dX/dN = 0: N = sqrt((1 - sigma) / kappa); with sigma above 1 it falls from the first.
+    /// Where dX/dN = 0: N = sqrt((1 - sigma) / kappa); with sigma above 1 the rate falls from the start.
     fn peak(&self) -> Option<f64> {
         (self.kappa() > 0.0).then(|| ((1.0 - self.sigma()) / self.kappa()).max(1.0).sqrt())
     }
@@ -202,7 +202,7 @@ impl Law {
     }
 
     fn fit(levels: &[Level]) -> Self {
-        // From the measured times, as if each were on the law.
+        // Starts from the measured times, as if each were on the law.
         let measured = |level: &Level| (level.concurrency / level.ln_rate.exp(), 0.0);
         let mut law = Self::step(levels, measured)
             .expect("one positive coefficient alone always fits positive times");
@@ -212,7 +212,7 @@ impl Law {
                 (law.time(level.concurrency), law.ln_rate(level.concurrency) - level.ln_rate)
             };
             let Some(towards) = Self::step(levels, about) else { break };
-            // Back towards the last where the step went too far.
+            // Halves the step until it improves the fit.
             let halves = (0..20).map(|n| law.mixed(towards, 0.5f64.powi(n)));
             let mut better = halves.filter(|next| next.loss(levels) < loss);
             let Some(next) = better.next() else { break };
@@ -229,8 +229,8 @@ impl Law {
         Self(std::array::from_fn(|n| self.0[n] + share * (other.0[n] - self.0[n])))
     }
 
-    /// Least squares of ln(time) made linear about a time and its distance from the measured one.
-    /// `None` where only a law of negative times would come nearer.
+    /// Least squares of ln(time), linearised around a time and its log distance from the measured one. `None` if only a
+    /// law with negative times would fit better.
     fn step(levels: &[Level], about: impl Fn(&Level) -> (f64, f64)) -> Option<Self> {
         let rows: Vec<([f64; 3], f64, f64)> = levels
             .iter()
@@ -260,9 +260,8 @@ fn terms(n: f64) -> [f64; 3] {
     [1.0, n - 1.0, n * (n - 1.0)]
 }
 
-/// Weighted least squares in the unknowns that are kept, the others zero, by Gram and Schmidt on
-/// columns (the normal equations would square their condition: terms differ by 10^6). `None` where a
-/// column depends on those before it.
+/// Weighted least squares in the kept unknowns, the others zero, by Gram-Schmidt on columns (normal equations would
+/// square the condition number: terms differ by 10^6). `None` if a column depends on those before it.
 fn solve(rows: &[([f64; 3], f64, f64)], kept: [bool; 3]) -> Option<[f64; 3]> {
     let column = |n: usize| -> Vec<f64> {
         rows.iter().map(|(row, _, weight)| row[n] * weight.sqrt()).collect()

@@ -2,9 +2,9 @@
 //! 1974; Wilcox) with a band that holds all quantiles at once. Must not know whose latencies they are.
 //! Start reading at [`Profile::of`], then [`shift`].
 //!
-//! Requests within a visit depend on each other, so whole blocks are drawn, with the histogram of
-//! every visit in them; the quantile is that of the merged counts, never a mean of quantiles. All
-//! contenders share the draws, so a contender's part is computed once, not once a pair.
+//! Requests within a visit depend on each other, so whole blocks are drawn, with the histogram of every visit in them;
+//! the quantile is that of the merged counts, never a mean of quantiles. All contenders share the draws, so a
+//! contender's part is computed only once, and not for each pair.
 //!
 //! Cost of a profile: 999 merges of the blocks' buckets, 10 to 60 ms.
 
@@ -17,12 +17,12 @@ use crate::quantile::quantile;
 use crate::resample::Draws;
 use crate::student::{t_quantile, z_quantile};
 
-/// The quantiles that are compared, as far as the samples bear them.
+/// The quantiles that are compared, as far as there are enough samples.
 pub const SHIFT_QUANTILES: [f64; 11] = [0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.99, 0.999];
 
 const RESAMPLES: usize = 999;
 
-/// The quantiles of one side: as they are, and as they are in every resample of the blocks.
+/// The quantiles of one side: of all blocks, and of every resample of the blocks.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Profile {
     blocks: usize,
@@ -32,8 +32,8 @@ pub struct Profile {
 }
 
 impl Profile {
-    /// Of one histogram a block. `None` with fewer than [`BOOTSTRAP_MIN`] blocks, or with too few
-    /// spans for any of [`SHIFT_QUANTILES`]. Profiles of one seed and the same blocks share their draws.
+    /// From one histogram per block. `None` with fewer than [`BOOTSTRAP_MIN`] blocks, or with too few spans for any of
+    /// [`SHIFT_QUANTILES`]. Profiles with the same seed and blocks share their draws.
     pub fn of(visits: &[&Histogram], seed: u64) -> Option<Self> {
         let total: u64 = visits.iter().map(|visit| visit.count()).sum();
         let bears = |q: &f64| total >= samples_needed(*q);
@@ -57,7 +57,7 @@ impl Profile {
         for _ in 0..RESAMPLES {
             draws.fill(&mut chosen);
             let cumulative = grid.cumulative(&chosen);
-            // A resample of blocks that saw no request has no quantile; it stays as it was.
+            // A resample without any request has no quantile; it keeps the value of all blocks.
             let is_empty = cumulative.last() == Some(&0.0);
             for ((_, seen, resampled), (_, weights)) in quantiles.iter_mut().zip(&weights) {
                 let value = match is_empty {
@@ -71,11 +71,11 @@ impl Profile {
     }
 }
 
-/// Counts of every visit on common spans, so that merging a resample is adding rows.
+/// Counts of every visit on common spans, so that merging a resample means adding rows.
 struct Grid {
     /// In ns, rising.
     spans: Vec<f64>,
-    /// A row a visit: index of the span, count.
+    /// One row per visit: index of the span, count.
     rows: Vec<Vec<(usize, f64)>>,
 }
 
@@ -116,21 +116,21 @@ pub struct ShiftPoint {
     pub a_ns: f64,
     /// That of b, ns.
     pub b_ns: f64,
-    /// a less b, ns: the ends of the band.
+    /// a minus b, ns: the ends of the band.
     pub difference_ns: ConfidenceInterval,
     /// a over b: the ends of the band.
     pub ratio: ConfidenceInterval,
 }
 
-/// The shift function of two profiles of the same blocks and seed, over the quantiles that both bear.
-/// Each of its two bands holds its whole function, all quantiles at once, in 95 % of sessions.
+/// The shift function of two profiles of the same blocks and seed, over the quantiles that both have. Each of its two
+/// bands holds its whole function, all quantiles at once, in 95 % of sessions.
 ///
-/// The width is the spread over the resamples times the 95 % quantile of its largest excess at any
-/// quantile, times sqrt(n/(n-1)) t/z for n blocks: as for BCa, draws of few blocks vary too little.
+/// The width is the spread over the resamples, times the 95 % quantile of its largest excess at any quantile, times
+/// sqrt(n/(n-1)) t/z for n blocks: as for BCa, draws of few blocks vary too little.
 ///
 /// # Panics
-/// Where the profiles are not of the same number of blocks and the same seed: their draws would not
-/// be of the same blocks, and what blocks share would not cancel.
+/// If the profiles differ in seed or number of blocks: they would not draw the same blocks, and what blocks share would
+/// not cancel.
 pub fn shift(a: &Profile, b: &Profile) -> Vec<ShiftPoint> {
     assert_eq!((a.blocks, a.seed), (b.blocks, b.seed), "profiles share their blocks and draws");
     let n = a.blocks as f64;
@@ -160,7 +160,7 @@ pub fn shift(a: &Profile, b: &Profile) -> Vec<ShiftPoint> {
         .collect()
 }
 
-/// The band about each value that holds all of them at once, from their values in the resamples.
+/// The band around each value that holds all of them at once, from their values in the resamples.
 fn simultaneous(apart: &[(f64, Vec<f64>)], few: f64) -> Vec<ConfidenceInterval> {
     let spreads: Vec<f64> = apart.iter().map(|(_, resampled)| sd(resampled)).collect();
     let excess = |resample: usize| {

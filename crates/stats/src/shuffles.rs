@@ -1,18 +1,18 @@
-//! Owns seeded shuffles, for permutation tests: what the order of things would have been, had it been drawn anew.
-//! Start reading at [`Shuffles`].
+//! Owns seeded shuffles for permutation tests, which compare an order with random orders. Start reading at
+//! [`Shuffles`].
 
 use crate::resample::Draws;
 
-/// Seeded uniform permutations (Fisher and Yates). The same seed gives the same ones.
+/// Seeded uniform permutations (Fisher and Yates). The same seed gives the same permutations.
 pub struct Shuffles(Draws);
 
 impl Shuffles {
-    /// From that seed.
+    /// A generator with that seed.
     pub fn new(seed: u64) -> Self {
         Self(Draws::new(seed))
     }
 
-    /// Brings the items into another order; each order is equally likely.
+    /// Shuffles the items; each order is equally likely.
     pub fn shuffle<T>(&mut self, items: &mut [T]) {
         for last in (1..items.len()).rev() {
             items.swap(last, self.0.one_of(last + 1));

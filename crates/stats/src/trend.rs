@@ -1,24 +1,24 @@
-//! Owns whether a series rises: a line through it by least squares, and how likely such a slope is where
-//! there is none. Must not know what rises. Start reading at [`Trend::of`].
+//! Owns whether a series rises: a least-squares line, and how likely its slope is without a trend. Must not know what
+//! rises. Start reading at [`Trend::of`].
 
 use crate::student::upper_p;
 
-/// Fewest points that a line is drawn through: with fewer, chance decides.
+/// Fewest points for a line: with fewer, chance decides.
 pub const TREND_POINTS_MIN: usize = 5;
 
 /// A straight line through points.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Trend {
-    /// Rise by unit of x.
+    /// Rise per unit of x.
     pub slope: f64,
-    /// Chance of such a slope or a steeper one where the points scatter about a level, each on its own.
-    /// Points that follow their neighbours, as those of a queue do, drift more than that.
+    /// Probability of at least this slope if the points scatter independently around a level. Autocorrelated points,
+    /// such as those of a queue, drift more than that.
     pub p_rising: f64,
 }
 
 impl Trend {
-    /// The line through `(x, y)`, by ordinary least squares. `None` of fewer than [`TREND_POINTS_MIN`]
-    /// points, or where all have one x.
+    /// The line through `(x, y)`, by ordinary least squares. `None` with fewer than [`TREND_POINTS_MIN`] points, or if
+    /// all have the same x.
     pub fn of(points: &[(f64, f64)]) -> Option<Self> {
         if points.len() < TREND_POINTS_MIN {
             return None;
@@ -54,8 +54,8 @@ mod tests {
         values.iter().enumerate().map(|(x, y)| (x as f64, *y)).collect()
     }
 
-    /// What `scipy.stats.linregress(range(n), y, alternative="greater")` is defined as, worked out apart from
-    /// this code: sums of squares, and the density of Student's t integrated by Simpson's rule.
+    /// The definition of `scipy.stats.linregress(range(n), y, alternative="greater")`, computed independently of this
+    /// code: sums of squares, and the density of Student's t integrated by Simpson's rule.
     #[test]
     fn slope_and_chance_are_those_of_the_definition() {
         let cases: [(&[f64], f64, f64); 3] = [

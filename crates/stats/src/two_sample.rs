@@ -1,10 +1,10 @@
-//! Owns the ratio of two samples that share nothing: a robust centre of each side, and Welch's t of them.
-//! Must not know what was sampled, nor when. Start reading at [`TwoSample::of_logs`].
+//! Owns the ratio of two independent samples: a robust centre of each side, and Welch's t of them. Must not know what
+//! was sampled, nor when. Start reading at [`TwoSample::of_logs`].
 //!
-//! Blocks pair what a block shares; two runs made on different days share no block. To pair them by
-//! number would hold an accident (which block came third) against another, and widen the interval.
-//! Variances are not pooled: a server that changed may well vary otherwise than before, and Welch's
-//! interval keeps its promise then at next to no cost where they are alike (Welch 1947; Ruxton 2006).
+//! Pairing is for values of the same block; two runs made on different days share no block. Pairing them by number
+//! would compare unrelated blocks (those that came third, say) and widen the interval. Variances are not pooled: a
+//! server that changed may vary differently than before. Welch's interval then keeps its coverage, and costs next to
+//! nothing if the variances are alike (Welch 1947; Ruxton 2006).
 
 use crate::biweight::{Biweight, p_of};
 use crate::decision::{Decision, Standard};
@@ -14,42 +14,42 @@ use crate::missing::{Spread, missing};
 use crate::paired::{BLOCKS_FOR_INTERVAL, PairedError};
 use crate::student::t_quantile;
 
-/// The log ratio of a over b, of which each was sampled by itself.
+/// The log ratio of a over b, each sampled independently.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct TwoSample {
     /// Values of a, at least 1.
     pub n_a: usize,
     /// Values of b, at least 1.
     pub n_b: usize,
-    /// Centre of ln a less centre of ln b; each a biweight, as in [`crate::Paired`].
+    /// Centre of ln a minus centre of ln b; each a biweight, as in [`crate::Paired`].
     pub centre_ln: f64,
-    /// exp of that.
+    /// exp of `centre_ln`.
     pub ratio: f64,
-    /// How sure that is; `None` where either has fewer than [`BLOCKS_FOR_INTERVAL`] values.
+    /// How certain the ratio is; `None` if a side has fewer than [`BLOCKS_FOR_INTERVAL`] values.
     pub interval: Option<TwoSampleInterval>,
 }
 
-/// How sure a ratio of two samples is.
+/// How certain a ratio of two samples is.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct TwoSampleInterval {
-    /// Lower end of the 95 % interval of the ratio, by Welch's t; of no length where neither varies.
+    /// Lower end of the 95 % interval of the ratio, by Welch's t; equal to the upper end if neither side varies.
     pub low: f64,
     /// Upper end.
     pub high: f64,
-    /// Standard deviation of ln a over its values, as far as it moves the centre.
+    /// Standard deviation of ln a over its values, as far as it affects the centre.
     pub sd_ln_a: f64,
-    /// Of ln b.
+    /// The same of ln b.
     pub sd_ln_b: f64,
     /// Standard error of the log ratio.
     pub error_ln: f64,
-    /// Welch's degrees of freedom; of the side with fewer values that count where neither varies.
+    /// Welch's degrees of freedom; if neither side varies, those of the side with fewer values that count.
     pub df: f64,
-    /// Two-sided p of "the ratio is 1", by Welch's t; not yet adjusted for many.
+    /// Two-sided p of "the ratio is 1", by Welch's t; not adjusted for multiple pairs.
     pub p: f64,
 }
 
 impl TwoSampleInterval {
-    /// How much one value of each varies together: what ln(a / b) would vary by over pairs of them.
+    /// Standard deviation of ln(a / b) over pairs of one value of each.
     pub(crate) fn sd_ln(&self) -> f64 {
         self.sd_ln_a.hypot(self.sd_ln_b)
     }
@@ -81,15 +81,15 @@ impl TwoSample {
         })
     }
 
-    /// Tests whether the ratio lies between 1 / (1 + margin) and 1 + margin, as [`crate::tost`] does.
-    /// `None` where there is no interval.
+    /// Tests whether the ratio lies between 1 / (1 + margin) and 1 + margin, as [`crate::tost`] does. `None` if there
+    /// is no interval.
     pub fn tost(&self, margin: f64) -> Option<Tost> {
         let TwoSampleInterval { error_ln, df, .. } = self.interval?;
         Some(within(self.centre_ln, error_ln, df, margin))
     }
 
-    /// Which of three things may be said, for a p that was adjusted for the others of its family; by the rules of
-    /// [`crate::decide`]. The blocks that are missing are missing on both sides.
+    /// The decision by the rules of [`crate::decide`], for a p that was adjusted for the others of its family. Missing
+    /// blocks are missing on both sides.
     pub fn decide(&self, held: impl Into<Held>, standard: Standard) -> Decision {
         let held: Held = held.into();
         let n = self.n_a.min(self.n_b);
@@ -135,7 +135,7 @@ impl Side {
     }
 }
 
-/// By Welch and Satterthwaite; between the fewer of a side and the sum of both.
+/// By Welch and Satterthwaite; between the smaller degrees of freedom of a side and the sum of both.
 fn degrees_of_freedom(a: &Biweight, b: &Biweight) -> f64 {
     let least = a.df.min(b.df);
     let (of_a, of_b) = (a.error.powi(2), b.error.powi(2));

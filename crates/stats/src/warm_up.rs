@@ -1,11 +1,11 @@
-//! Owns where a warm-up ends in a series of equal stretches. Must not know what was counted in them.
-//! Start reading at [`mser5`].
+//! Owns where the warm-up ends in a series of equal intervals. Must not know what was counted in them. Start reading at
+//! [`mser5`].
 
 use crate::moments::mean;
 
-/// Values joined into one before the series is looked at.
+/// Values averaged into one batch before the series is judged.
 const BATCH: usize = 5;
-/// Fewest batches that are judged: half of fewer is one batch, whose spread cannot be told.
+/// Fewest batches that are judged: half of fewer is a single batch, whose spread cannot be estimated.
 const BATCHES_MIN: usize = 4;
 
 /// How much of a series to leave out.
@@ -13,20 +13,20 @@ const BATCHES_MIN: usize = 4;
 pub struct WarmUp {
     /// Values to leave out at the start; never more than half.
     pub cut: usize,
-    /// Whether the cut is the largest allowed: the series may not have settled at all.
+    /// Whether the cut is the largest allowed: the series may never have settled.
     pub at_bound: bool,
 }
 
-/// MSER-5 (White 1997; White, Cobb and Spratt 2000): the truncation that minimises the standard error
-/// of the mean of what is left, over batches of five values; values after the last whole batch are
-/// not looked at. A series of fewer than 20 values is too short to judge and is left whole.
+/// MSER-5 (White 1997; White, Cobb and Spratt 2000): the truncation that minimises the standard error of the mean of
+/// the rest, over batches of five values. Values after the last whole batch are ignored. A series of fewer than 20
+/// values is too short to judge and is left whole.
 pub fn mser5(series: &[f64]) -> WarmUp {
     let batches: Vec<f64> = series.chunks_exact(BATCH).map(mean).collect();
     if batches.len() < BATCHES_MIN {
         return WarmUp { cut: 0, at_bound: false };
     }
     let most = batches.len() / 2;
-    // The first minimum: of equals, the one that keeps most.
+    // The first of equal minima: it keeps the most values.
     let (mut best, mut least) = (0, f64::INFINITY);
     for skipped in 0..=most {
         let error = squared_error(&batches[skipped..]);
@@ -37,7 +37,7 @@ pub fn mser5(series: &[f64]) -> WarmUp {
     WarmUp { cut: best * BATCH, at_bound: best == most }
 }
 
-/// Square of the standard error of the mean, as MSER has it: over n, not n - 1.
+/// Square of the standard error of the mean, as MSER defines it: over n, not n - 1.
 fn squared_error(batches: &[f64]) -> f64 {
     let centre = mean(batches);
     let squares: f64 = batches.iter().map(|value| (value - centre).powi(2)).sum();

@@ -1,5 +1,5 @@
-//! Every number against one from outside: the fixtures that scripts/fixtures-stats.py writes with
-//! SciPy, NumPy, or the plainest method that the definition allows. Start reading at any test.
+//! Compares every number with an outside reference: fixtures that scripts/fixtures-stats.py writes with SciPy, NumPy,
+//! or the simplest method that the definition allows. Start reading at any test.
 
 use joust_stats as stats;
 use serde_json::Value;
@@ -172,13 +172,13 @@ fn anderson_darling_agrees_with_scipy_and_with_the_series_of_its_limit() {
     for at in case["p_values"].as_array().unwrap() {
         let a2 = at["a2"].as_f64().unwrap();
         near(stats::anderson_darling_p(a2, 1_000_000), &at["limit"], 2.5e-5, "p of many values");
-        // A million samples leave a standard error of 0.0005 at most.
+        // With a million samples the standard error is at most 0.0005.
         near(stats::anderson_darling_p(a2, 10), &at["ten"], 0.002, "p of ten values");
     }
 }
 
-/// What every textbook prints for two-sided 5 % and 80 %: ((1.96 + 0.84) s / ln(1 + margin))^2 + 1,
-/// for margins of 1, 2 and 5 %. The quantiles of t add about two, three where there are few.
+/// The textbook formula for two-sided 5 % and 80 %: ((1.96 + 0.84) s / ln(1 + margin))^2 + 1, for margins of 1, 2 and 5
+/// %. The quantiles of t add about two blocks, or three if there are few.
 const NORMAL_LAW: [(f64, [u32; 3]); 5] = [
     (0.005, [3, 2, 2]),
     (0.01, [9, 4, 2]),
@@ -232,7 +232,7 @@ fn bca_agrees_with_scipy() {
         let off = |ours: Vec<f64>, golden: f64| (mean(&ours) - golden).abs() / (high - low);
         let off_low = off(ours.iter().map(|one| one.low).collect(), low);
         let off_high = off(ours.iter().map(|one| one.high).collect(), high);
-        // The upper ends of the skewed ones are beyond 999 in 1000, made of our last five resamples.
+        // The upper ends of the skewed cases are beyond 999 in 1000 and rest on our last five resamples.
         assert!(off_low < 0.02 && off_high < 0.06, "{off_low} {off_high} {ours:?} {low} {high}");
     }
     assert_eq!(stats::bca_bootstrap(5, 1, |_| Some(1.0)), None, "too few blocks");
@@ -276,7 +276,7 @@ fn harrell_davis_agrees_with_scipy_on_values_and_on_histograms() {
             let ours = stats::harrell_davis(&values, *q).unwrap();
             let exact = golden.as_f64().unwrap();
             assert!((ours / exact - 1.0).abs() < 2e-6, "{ours} {exact} at {q}");
-            // Six times the sample has narrower weights; the median of this law hardly feels it.
+            // Six times the sample has narrower weights, but the median of this law hardly changes.
             let Some(point) = same.iter().find(|point| point.q == *q && *q == 0.5) else {
                 continue;
             };
@@ -380,7 +380,7 @@ fn the_scalability_law_agrees_with_a_general_optimiser() {
             points.iter().map(off).sum()
         };
         let ours = [fit.lambda.value, fit.sigma.value, fit.kappa.value];
-        // The optimiser may stop a little early on a flat floor; ours must not be above it.
+        // The optimiser may stop a little early on a flat minimum; our result must not be above it.
         let golden = case["squares"].as_f64().unwrap();
         assert!(squares(ours) <= golden * (1.0 + 1e-6), "{} {golden} {fit:?}", squares(ours));
         near(ours[0].ln(), &case["lambda"].as_f64().unwrap().ln().into(), 0.02, "ln lambda");

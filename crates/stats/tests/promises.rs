@@ -1,8 +1,8 @@
-//! What intervals and decisions promise, kept over thousands of simulated sessions. Every session
-//! is seeded, so a test gives the same counts each time. Start reading at [`Session`].
+//! Checks what intervals and decisions promise, over thousands of simulated sessions. Every session is seeded, so a
+//! test gives the same counts each time. Start reading at [`Session`].
 //!
-//! A session's blocks are ln(a / b), each the difference of two visits with noise of one law: a
-//! skewed law gives symmetrical differences, as it does for real pairs.
+//! A session's blocks are ln(a / b), each the difference of two visits with noise of one law: a skewed law gives
+//! symmetrical differences, as it does for real pairs.
 
 mod noise;
 
@@ -12,11 +12,11 @@ use stats::{BlockVisits, Decision, Paired, PairedInterval};
 
 /// Equivalence margin of the sessions.
 const MARGIN: f64 = 0.02;
-/// Level of the sessions: that of a verdict.
+/// Level of the sessions: that of verdicts.
 const ALPHA: f64 = 0.02;
-/// What is asked of them.
+/// The standard that they have to meet.
 const STANDARD: stats::Standard = stats::Standard { margin: MARGIN, alpha: ALPHA };
-/// Laws that visits of real servers come near to.
+/// Laws that come close to visits of real servers.
 const LAWS: [Law; 3] = [Law::Normal, Law::StudentFive, Law::Skewed];
 
 /// A simulated study of one pair.
@@ -29,14 +29,14 @@ struct Session {
 }
 
 impl Session {
-    /// ln(a / b) of every block, many times over.
+    /// ln(a / b) of every block, for many sessions.
     fn logs(self, law: Law, sessions: u64) -> impl Iterator<Item = Vec<f64>> {
         let mut noise = Noise::new(20_26);
         let mut block = move || self.truth + self.sd * (noise.of(law) - noise.of(law));
         (0..sessions).map(move |_| (0..self.blocks).map(|_| block()).collect())
     }
 
-    /// Share of sessions in which something holds.
+    /// Share of sessions for which `holds` is true.
     fn share(self, law: Law, sessions: u64, holds: impl Fn(&Paired) -> bool) -> f64 {
         let held = self
             .logs(law, sessions)
@@ -90,7 +90,7 @@ fn several_visits_a_block_hold_the_truth_too_and_half_an_interval_does_not() {
     assert!(held_by_half < 800, "the test sees too narrow an interval: {held_by_half}");
 }
 
-/// One visit of 33 (eleven blocks of three contenders) with a p50 of 118 ms beside 2.3 ms.
+/// One real visit of 33 (eleven blocks of three contenders) had a p50 of 118 ms; the others had 2.3 ms.
 const WILD: f64 = 3.94;
 
 #[test]
@@ -106,7 +106,7 @@ fn one_wild_block_of_eleven_moves_neither_the_ratio_nor_the_answer() {
             called += usize::from(decide(&paired) == Decision::Ratio);
             assert_eq!(stats::outlying(&logs).iter().filter(|index| **index == 7).count(), 1);
         }
-        // The mean is moved by a factor of 1.43, and its interval holds anything.
+        // The mean moves by a factor of 1.43, and its interval is too wide to exclude anything.
         assert!(moved < 0.02, "moved by {moved}");
         let is_right = if truth == 0.0 { called <= 12 } else { called >= 190 };
         assert!(is_right, "{called} of 200 called a difference of {truth}");
@@ -129,10 +129,10 @@ fn clean_sessions_have_hardly_an_outlying_block_and_equal_blocks_none() {
 #[test]
 fn the_same_server_twice_is_called_a_difference_in_about_2_of_100_studies() {
     for law in LAWS {
-        // Noise far above the margin: nothing is close enough to 1 to be called equivalent.
+        // Noise far above the margin, so that no session is close enough to 1 to be called equivalent.
         let session = Session { blocks: 8, sd: 0.1, truth: 0.0 };
         let share = session.share(law, 2000, |paired| decide(paired) == Decision::Ratio);
-        // Three standard errors of 2000 sessions above the level.
+        // The level plus three standard errors of 2000 sessions.
         assert!(share <= 0.03, "{law:?}: {share}");
     }
 }
@@ -161,8 +161,8 @@ fn holm_keeps_the_promise_over_all_pairs_of_equal_servers() {
     assert!(called * 25 <= STUDIES, "{called} of {STUDIES}");
 }
 
-/// The run stops on the width of the interval, which is smallest where the spread was
-/// underestimated; what that costs must stay small.
+/// The run stops on the width of the interval, which is smallest where the spread was underestimated; this must cause
+/// few false differences.
 #[test]
 fn stopping_on_width_keeps_false_differences_below_5_of_100() {
     const SESSIONS: u64 = 200;
@@ -186,7 +186,7 @@ fn a_difference_of_the_margin_is_called_none_in_at_most_5_of_100_studies() {
     for law in LAWS {
         let session = Session { blocks: 8, sd: 0.007, truth: MARGIN.ln_1p() };
         let share = session.share(law, 600, |paired| decide(paired) == Decision::NoDifference);
-        // At the very margin the promise is used up: 5 %, and two standard errors of 600 sessions.
+        // At exactly the margin the error rate is the full 5 %; plus two standard errors of 600 sessions.
         assert!(share <= 0.068, "{law:?}: {share}");
     }
 }
@@ -259,8 +259,8 @@ fn a_uniform_sample_has_a_dip_below_5_percent_in_5_of_100() {
     assert!(small <= 8, "{small} of 60");
 }
 
-/// Of equal contenders a chance is above 0.975 or below 0.025 in five sessions of a hundred, however few
-/// blocks there are: shares of resamples were in 25 of a hundred at three blocks.
+/// Of equal contenders a probability is above 0.975 or below 0.025 in five sessions of a hundred, even with few blocks.
+/// Shares of resamples were so in 25 of a hundred at three blocks.
 #[test]
 fn the_chance_of_being_best_is_no_surer_than_it_may_be_at_three_to_eight_blocks() {
     const SESSIONS: u64 = 500;
@@ -280,8 +280,8 @@ fn the_chance_of_being_best_is_no_surer_than_it_may_be_at_three_to_eight_blocks(
     }
 }
 
-/// Of four contenders whose levels differ, and of whom one has a wild visit now and then: who is said to be
-/// the best with some chance is so at least as often, on average.
+/// Four contenders with different levels; one has a wild visit now and then. A contender that is called best with some
+/// probability must be the best at least that often, on average.
 #[test]
 fn who_is_called_best_is_so_as_often_as_is_said() {
     const SESSIONS: u64 = 300;
@@ -306,7 +306,7 @@ fn who_is_called_best_is_so_as_often_as_is_said() {
             right += f64::from(u8::from(first == highest(&levels)));
         }
         let [said, right] = [said, right].map(|sum| sum / SESSIONS as f64);
-        // Two standard errors of the share that is right.
+        // Two standard errors of the share of correct calls.
         assert!(right > said - 0.05, "{blocks} blocks: {right} right, {said} said");
     }
 }

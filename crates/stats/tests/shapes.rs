@@ -1,5 +1,5 @@
-//! What bands, explained shares and fitted laws promise, kept over simulated sessions whose truth is
-//! known; each with a canary that shows that the test could fail. Start reading at [`Visits`].
+//! Checks what bands, explained shares and fitted laws promise, over simulated sessions with a known truth. Each test
+//! has a canary that shows that it could fail. Start reading at [`Visits`].
 
 mod noise;
 
@@ -12,7 +12,7 @@ fn holds(interval: ConfidenceInterval, truth: f64) -> bool {
     interval.low <= truth && truth <= interval.high
 }
 
-/// The interval at half its width: what a method that forgets that blocks are few comes near to.
+/// The interval at half its width, close to what a method gives that ignores how few the blocks are.
 fn halved(interval: ConfidenceInterval) -> ConfidenceInterval {
     let (centre, reach) =
         (f64::midpoint(interval.low, interval.high), (interval.high - interval.low) / 4.0);
@@ -54,7 +54,7 @@ fn the_band_of_a_shift_function_holds_all_quantiles_at_once_in_95_of_100_session
         held += usize::from(points.iter().all(|point| holds(point.ratio, TRUTH)));
         held_by_half += usize::from(points.iter().all(|point| holds(halved(point.ratio), TRUTH)));
     }
-    // The binomial of 120 and 95 % lies within these in 99 of 100 (R: qbinom(.005, 120, .95) = 107).
+    // If each holds with 95 %, at least 107 of 120 do in 99.5 % of cases (R: qbinom(.005, 120, .95) = 107).
     assert!(held >= 107, "{held} of {SESSIONS}");
     assert!(held_by_half < 90, "the test sees too narrow a band: {held_by_half}");
 }
@@ -78,7 +78,7 @@ fn a_shift_in_the_tail_is_seen_there_and_nowhere_else() {
     };
     for point in stats::shift(&profile(20), &profile(0)) {
         match point.q {
-            // With 2 % of the requests beyond it, a's q is its other requests' q / 0.98.
+            // 2 % of a's requests are beyond it, so the quantile q of a is the quantile q / 0.98 of its other requests.
             q if q < 0.95 => assert!(point.ratio.low < 1.02, "{point:?}"),
             _ => assert!(point.ratio.low > 5.0 && point.difference_ns.low > 30e6, "{point:?}"),
         }
@@ -94,7 +94,7 @@ fn the_stalls_share_holds_the_truth_in_95_of_100_sessions() {
         let stalls = (stalls * (1.0 + 0.3 * noise.of(Law::Normal)).max(0.1)) as u64;
         let mut histogram = Histogram::new();
         for n in 0..200 {
-            // The body's mean is that of its two halves.
+            // The main mode's mean is that of its two halves.
             let spread = if n % 2 == 0 { 1.2 } else { 0.8 };
             histogram.record(Nanos((level * spread) as u64));
         }
@@ -102,7 +102,7 @@ fn the_stalls_share_holds_the_truth_in_95_of_100_sessions() {
         histogram
     };
     let (mut held, mut held_by_half) = (0, 0);
-    // Of the population, by the same arithmetic that a reader would do on paper.
+    // The expected value for the population, as one would compute it by hand.
     let mean = |main: f64, count: f64| (200.0 * main + count * 40e6) / (200.0 + count);
     let stalls = |main: f64| mean(main, 19.5).ln() - mean(main, 9.5).ln();
     let truth = f64::midpoint(stalls(1e6), stalls(1.5e6));
@@ -116,7 +116,7 @@ fn the_stalls_share_holds_the_truth_in_95_of_100_sessions() {
         held += usize::from(holds(interval, truth));
         held_by_half += usize::from(holds(halved(interval), truth));
     }
-    // Two standard errors of 250 sessions about 92 to 97 %: BCa is not exact at ten blocks.
+    // 92 to 97 %, plus or minus two standard errors of 250 sessions: BCa is not exact at ten blocks.
     assert!((223..=247).contains(&held), "{held}");
     assert!(held_by_half < 200, "the test sees too narrow an interval: {held_by_half}");
 }
@@ -173,14 +173,14 @@ fn scalability_intervals_hold_the_truth_and_two_levels_are_refused() {
         assert!((fit.peak.unwrap() / 21.4 - 1.0).abs() < 0.1, "{fit:?}");
         assert!(fit.misfit_ln < 0.05, "{fit:?}");
     }
-    // The binomial of 60 and 95 %: at least 53 in 99 of 100.
+    // If each holds with 95 %, at least 53 of 60 do in 99 % of cases.
     assert!(held.iter().all(|held| *held >= 53), "{held:?} of {SESSIONS}");
     assert!(held_by_half < 3 * 45, "the test sees too narrow intervals: {held_by_half}");
 }
 
 #[test]
 fn a_law_that_does_not_hold_has_a_misfit_and_a_rate_of_zero_is_named() {
-    // A queue that collapses at 8 and recovers: no such law.
+    // A rate that collapses at 8 and recovers: the law cannot fit it.
     let rates = [(1, 100.0), (2, 200.0), (4, 400.0), (8, 50.0), (16, 900.0)];
     let mut points: Vec<stats::ScalabilityPoint> = rates
         .iter()
@@ -198,9 +198,9 @@ fn a_law_that_does_not_hold_has_a_misfit_and_a_rate_of_zero_is_named() {
     assert_eq!(stats::fit_scalability(&points, 1), Err(refused));
 }
 
-/// A level by place, of 80 values in all.
+/// The level at each of 80 places.
 type Shape = fn(usize) -> f64;
-/// Whether it was called what it is.
+/// Whether the classification is correct.
 type IsRight = fn(Steadiness) -> bool;
 
 const SERIES: [(Shape, IsRight); 6] = [

@@ -7,7 +7,7 @@ use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 /// CPUs the calling thread may run on, in rising order.
 ///
 /// # Errors
-/// Where the kernel has more CPUs than a `CpuSet` holds (1024).
+/// The kernel has more CPUs than a `CpuSet` holds (1024).
 pub fn allowed() -> io::Result<Vec<u32>> {
     let set = sched_getaffinity(None)?;
     Ok((0..CpuSet::MAX_CPU).filter(|&cpu| set.is_set(cpu)).map(|cpu| cpu as u32).collect())
@@ -16,7 +16,7 @@ pub fn allowed() -> io::Result<Vec<u32>> {
 /// Pins the calling thread, and the threads and processes it will start, to `cpus`.
 ///
 /// # Errors
-/// EINVAL where none of them exists or is allowed to this process.
+/// EINVAL if none of them exists or is allowed to this process.
 pub fn pin(cpus: &[u32]) -> io::Result<()> {
     let mut set = CpuSet::new();
     for &cpu in cpus.iter().filter(|&&cpu| (cpu as usize) < CpuSet::MAX_CPU) {

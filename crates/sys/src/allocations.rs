@@ -1,5 +1,5 @@
-//! Counts what the heap is asked for, so that a test can prove that a hot path asks for nothing, and that
-//! what is kept stays small. Owns the counter. Start reading at [`Counting`].
+//! Counts heap allocations, so that a test can prove that a hot path does not allocate, and that long-lived data stays
+//! small. Owns the counter. Start reading at [`Counting`].
 //!
 //! ```
 //! #[global_allocator]
@@ -16,7 +16,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 static ALLOCATIONS: AtomicU64 = AtomicU64::new(0);
 static BYTES_HELD: AtomicU64 = AtomicU64::new(0);
 
-/// The system's allocator, counting. For tests: `#[global_allocator]` takes it.
+/// The system's allocator with counters. For tests: install it with `#[global_allocator]`.
 pub struct Counting;
 
 /// Allocations and reallocations of all threads since the process began.

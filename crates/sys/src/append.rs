@@ -1,6 +1,6 @@
-//! Files that many threads and processes append to: opened so that each write lands whole at the end, and
-//! exchanged for another under the same number, which is how a log is rotated. Owns the flags of these
-//! calls. Start reading at [`open`].
+//! Files that many threads and processes append to. They are opened so that each write goes to the end as a whole, and
+//! can be replaced under the same descriptor, which is how a log is rotated. Owns the flags of these calls. Start
+//! reading at [`open`].
 
 use std::fs::File;
 use std::io;
@@ -13,13 +13,13 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{Access, AtFlags, CWD, OFlags};
 use rustix::io::Errno;
 
-/// Bytes that a pipe or a terminal takes in one piece (PIPE_BUF of pipe(7)).
+/// Largest write that a pipe or a terminal takes atomically (PIPE_BUF of pipe(7)).
 pub const PIPE_WRITE_MAX: usize = 4096;
 
-/// Opens a file for appending (O_APPEND: the kernel holds the inode's lock from finding the end to the
-/// last byte of one write), and makes it where there is none.
+/// Opens a file for appending, and creates it if it is missing. With O_APPEND the kernel holds the inode's lock from
+/// finding the end to the last byte of one write.
 ///
-/// Never waits: not for the reader of a named pipe either, which may never come (fifo(7)).
+/// Never waits, not even for the reader of a named pipe, which may never come (fifo(7)).
 ///
 /// # Errors
 /// ENOENT (its directory), EACCES, EISDIR, EROFS, ENOSPC; ENXIO (a pipe that nobody reads).
@@ -32,16 +32,16 @@ pub fn open(path: &Path) -> io::Result<File> {
         }
         _ => error,
     })?;
-    // What is written waits for room again.
+    // From here on writes wait for room again.
     rustix::fs::fcntl_setfl(&file, rustix::fs::fcntl_getfl(&file)? - OFlags::NONBLOCK)?;
     Ok(file)
 }
 
-/// Makes the file where there is none, for a user of that number or for this process' own. One that is
-/// there is nobody else's business: it stays as it is, and so does what a symbolic link leads to.
+/// Creates the file if it is missing, owned by the given user or by that of this process. An existing file is not ours
+/// to change: it stays as it is, and so does the target of a symbolic link.
 ///
 /// # Errors
-/// As [`open`]; EPERM where this process may not give files away.
+/// As [`open`]; EPERM if this process may not change the owner of a file.
 pub fn make(path: &Path, owner: Option<u32>) -> io::Result<()> {
     match File::options().append(true).create_new(true).open(path) {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
@@ -49,15 +49,14 @@ pub fn make(path: &Path, owner: Option<u32>) -> io::Result<()> {
     }
 }
 
-/// How long a line without a newline has to stay the last before it counts as torn: far longer than a
-/// write to a file takes.
+/// How long a last line without a newline must stay unchanged before it counts as torn: far longer than a write to a
+/// file takes.
 const TORN_FOR: Duration = Duration::from_millis(20);
 
-/// Whether the last line of the file that lies there has no newline: a write was cut, by a full disk or
-/// the end of whoever wrote. What is no file on a disk, or cannot be read, has none.
+/// Whether the last line of the file at `path` has no newline: a full disk or the end of the writer cut off a write.
+/// False for anything that is not a file on a disk, or cannot be read.
 ///
-/// Somebody else may be in the midst of a write, whose end is not there yet: such a file is looked at again
-/// after 20 ms.
+/// Another process may be in the middle of a write, so such a file is checked again after 20 ms.
 pub fn ends_torn(path: &Path) -> bool {
     let length = || path.metadata().map_or(0, |facts| facts.len());
     let before = length();
@@ -69,7 +68,7 @@ pub fn ends_torn(path: &Path) -> bool {
 }
 
 fn has_torn_end(path: &Path) -> bool {
-    // Asked first: opening a pipe would wait for its other side.
+    // Checked first: opening a pipe would wait for its other side.
     if !path.metadata().is_ok_and(|facts| facts.is_file() && facts.len() > 0) {
         return false;
     }
@@ -81,7 +80,7 @@ fn has_torn_end(path: &Path) -> bool {
     read.is_ok() && last != [b'\n']
 }
 
-/// Whether [`open`] would do, without making the file or waiting for the reader of a pipe.
+/// Whether [`open`] would succeed, without creating the file or waiting for the reader of a pipe.
 ///
 /// # Errors
 /// As [`open`].
@@ -103,7 +102,7 @@ pub fn check(path: &Path) -> io::Result<()> {
     }
 }
 
-/// Whether a write is taken in pieces of [`PIPE_WRITE_MAX`] bytes: a pipe, a terminal, a socket.
+/// Whether a write may be split after [`PIPE_WRITE_MAX`] bytes: a pipe, a terminal, a socket.
 ///
 /// # Errors
 /// None in practice.
@@ -112,20 +111,20 @@ pub fn takes_pieces(file: &File) -> io::Result<bool> {
     Ok(kind.is_fifo() || kind.is_char_device() || kind.is_socket())
 }
 
-/// Whether a write of one piece would be taken without waiting. A file on a disk always says so.
+/// Whether an atomic write would be taken without waiting. A file on a disk always says so.
 pub fn takes_now(file: impl AsFd) -> bool {
     let at_once = Timespec { tv_sec: 0, tv_nsec: 0 };
     poll(&mut [PollFd::new(&file, PollFlags::OUT)], Some(&at_once)).is_ok_and(|ready| ready > 0)
 }
 
-/// Has the descriptor of `file` mean what `by` was opened as, in this process. A write that is under
-/// way in another thread ends where it began; the next one goes to the new file (dup3(2)).
+/// Makes the descriptor of `file` refer to what `by` was opened as, in this process. A write in progress in another
+/// thread ends in the old file; the next one goes to the new file (dup3(2)).
 ///
 /// # Errors
 /// None in practice.
 pub fn replace(file: &File, by: File) -> io::Result<()> {
-    // SAFETY: both descriptors are open while their files are borrowed and held. The number of `file`
-    // stays open and stays owned by `file`, so nobody else's descriptor is closed.
+    // SAFETY: both descriptors are open while their files are borrowed and held. The number of `file` stays open and
+    // owned by `file`, so no other descriptor is closed.
     let result = unsafe { libc::dup3(by.as_raw_fd(), file.as_raw_fd(), libc::O_CLOEXEC) };
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }

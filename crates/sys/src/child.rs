@@ -1,9 +1,9 @@
-//! Processes that the lab starts: a child in its own process group, with its CPUs, its cgroup, default
-//! signals and no descriptor it was not given; a guardian that ends it when this process is gone, whatever
-//! ended it; and reaping. Owns fork and what may be called after it.
+//! Processes that the lab starts: a child in its own process group, with its CPUs, its cgroup, default signals and only
+//! the descriptors it was given; a guardian that ends it when this process is gone for any reason; and reaping. Owns
+//! fork and what may be called after it.
 //!
-//! What ends a child when this process dies without a word (SIGKILL, power of the OOM killer):
-//! 1 PR_SET_PDEATHSIG, for the child itself; it fires when the *thread* that forked ends, therefore
+//! Two mechanisms end a child when this process dies without cleaning up (SIGKILL, the OOM killer):
+//! 1 PR_SET_PDEATHSIG, for the child itself. It fires when the *thread* that forked ends, therefore
 //!   all children are forked by one thread that lives as long as the process;
 //! 2 the [`Guardian`], for the child's descendants: a forked process that waits on a pipe from us and
 //!   kills the group (and the cgroup, which a descendant cannot leave) when the pipe closes.
@@ -29,15 +29,15 @@ use units::{Bytes, Nanos};
 
 use crate::namespace::NetNamespace;
 
-/// What to start.
+/// The process to start.
 #[derive(Debug)]
 pub struct Spec {
     /// Program (absolute) and arguments.
     pub argv: Vec<OsString>,
     /// Working directory.
     pub dir: PathBuf,
-    /// Variables set beside PATH; nothing else of our environment is handed on, so that a server's
-    /// behaviour does not hang on who runs the study.
+    /// Variables that are set besides PATH. Nothing else of our environment is passed on, so that a server behaves the
+    /// same whoever runs the study.
     pub env: Vec<(String, String)>,
     /// Where its standard output goes.
     pub stdout: File,
@@ -51,7 +51,7 @@ pub struct Spec {
     pub network: Option<NetNamespace>,
 }
 
-/// A started process, leader of the process group with its number. Dropping it ends nothing.
+/// A started process, the leader of the process group with its number. Dropping it does not end it.
 #[derive(Debug)]
 pub struct Child {
     inner: std::process::Child,
@@ -63,7 +63,7 @@ impl Child {
         self.inner.id()
     }
 
-    /// How it ended, if it has; reaps it.
+    /// The exit status, if it has ended; reaps it.
     ///
     /// # Errors
     /// None in practice.
@@ -71,7 +71,7 @@ impl Child {
         self.inner.try_wait()
     }
 
-    /// How it ended and what it used, if it has ended; reaps it, after which nobody can ask again.
+    /// The exit status and resource use, if it has ended; reaps it, so a second call is an error.
     ///
     /// # Errors
     /// ECHILD: it has been reaped already.
@@ -101,19 +101,18 @@ impl Child {
     }
 }
 
-/// How a process ended and what it used, those of its children that it waited for included.
+/// How a process ended and what it used, including the children that it waited for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Ended {
     /// How it ended.
     pub status: ExitStatus,
     /// CPU time, user and system; the kernel's count is exact to a microsecond.
     pub cpu: Nanos,
-    /// Peak of resident memory, of the largest of its processes.
+    /// Peak of resident memory of the largest of its processes.
     pub memory_max: Bytes,
 }
 
-/// Waits, without a look in between, until a child has ended; false when it has not after `longest`.
-/// It stays to be reaped.
+/// Waits, without polling, until a child has ended; false if it has not after `longest`. The child is not reaped.
 ///
 /// # Errors
 /// It has been reaped already; a kernel before 5.3 (pidfd_open).
@@ -143,10 +142,10 @@ pub fn describe(status: ExitStatus) -> String {
     }
 }
 
-/// Starts a child. It is forked by a thread that lives as long as this process, see the module.
+/// Starts a child. A thread that lives as long as this process forks it, see the module.
 ///
 /// # Errors
-/// The program is not there or may not be run; no process or memory left; a CPU that is not there.
+/// The program does not exist or may not be run; no process or memory left; a CPU that does not exist.
 pub fn spawn(mut spec: Spec) -> io::Result<Child> {
     if spec.cpus.is_empty() {
         spec.cpus = crate::affinity::allowed()?;
@@ -187,7 +186,7 @@ fn spawn_here(spec: Spec) -> io::Result<Child> {
         cpus.set(cpu as usize)?;
     }
     let parent = Pid::this();
-    // Only where it is another one: to enter even one's own needs privilege.
+    // Only if it differs: entering even one's own namespace needs privilege.
     let network = spec.network.filter(|network| !network.is_current());
     let cgroups: Vec<RawFd> = spec.cgroups.iter().map(|file| file.as_raw_fd()).collect();
     let before_exec = move || -> io::Result<()> {
@@ -230,12 +229,12 @@ fn signal_on_parents_death(parent: Pid) -> io::Result<()> {
     }
 }
 
-/// Every signal to its default: an ignored one would survive exec (SIGINT under nohup, SIGPIPE of
-/// Rust). The mask is emptied by the standard library.
+/// Resets every signal to its default: an ignored one would survive exec (SIGINT under nohup, SIGPIPE of Rust). The
+/// standard library clears the mask.
 fn default_signals() {
     for number in 1..=64 {
-        // SAFETY: SIG_DFL is a valid disposition; the call is async-signal-safe. SIGKILL, SIGSTOP and
-        // the two that the C library keeps for itself are refused, which is right.
+        // SAFETY: SIG_DFL is a valid disposition; the call is async-signal-safe. The kernel refuses SIGKILL and
+        // SIGSTOP, and the C library the two that it reserves, as intended.
         unsafe { libc::signal(number, libc::SIG_DFL) };
     }
 }
@@ -254,8 +253,8 @@ fn write_raw(fd: RawFd, bytes: &[u8]) -> io::Result<()> {
     if written == bytes.len() as isize { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
-/// Makes this process the parent of orphans among its descendants, in place of init, so that they
-/// are seen as its own and can be reaped. For the whole process, and not undone.
+/// Makes this process the parent of orphans among its descendants, in place of init, so that it sees and can reap them.
+/// Applies to the whole process and is not undone.
 ///
 /// # Errors
 /// None in practice.
@@ -263,7 +262,7 @@ pub fn adopt_orphans() -> io::Result<()> {
     Ok(nix::sys::prctl::set_child_subreaper(true)?)
 }
 
-/// Sends a signal to a process; one that is gone is no error.
+/// Sends a signal to a process; a process that has ended is not an error.
 ///
 /// # Errors
 /// EPERM: the process has changed its user and we are not root.
@@ -271,26 +270,25 @@ pub fn send(pid: u32, signal: Signal) -> io::Result<()> {
     ignore_gone(signal::kill(raw(pid)?, signal))
 }
 
-/// Sends a signal to every process of a group; an empty group is no error.
+/// Sends a signal to every process of a group; an empty group is not an error.
 ///
 /// # Errors
-/// EPERM where none of them may be signalled.
+/// EPERM if none of them may be signalled.
 pub fn send_group(group: u32, signal: Signal) -> io::Result<()> {
     ignore_gone(signal::killpg(raw(group)?, signal))
 }
 
-/// Reaps an orphan that [`adopt_orphans`] brought to us. True when it is gone: just reaped, or not
-/// a child of ours.
+/// Reaps an orphan that [`adopt_orphans`] gave us. True if it is gone: just reaped, or not a child of ours.
 pub fn reap(pid: u32) -> bool {
     let Ok(pid) = raw(pid) else { return true };
     !matches!(waitpid(pid, Some(WaitPidFlag::WNOHANG)), Ok(WaitStatus::StillAlive))
 }
 
-/// Reaps those orphans of a process group that have ended and are ours by now.
+/// Reaps the orphans of a process group that have ended and are our children by now.
 pub fn reap_group(group: u32) {
     let Ok(group) = raw(group) else { return };
     let any = Pid::from_raw(-group.as_raw());
-    // Bounded by the number of children: each turn takes one away.
+    // Bounded by the number of children: each iteration removes one.
     while let Ok(status) = waitpid(any, Some(WaitPidFlag::WNOHANG)) {
         if status == WaitStatus::StillAlive {
             break;
@@ -305,7 +303,7 @@ fn ignore_gone(result: nix::Result<()>) -> io::Result<()> {
     }
 }
 
-/// Process numbers 0 and 1 and anything beyond an i32 would mean groups, all processes or init.
+/// Rejects process numbers with another meaning: 0 is a group, 1 is init, and above i32 they are negative.
 fn raw(pid: u32) -> io::Result<Pid> {
     match i32::try_from(pid) {
         Ok(pid) if pid > 1 => Ok(Pid::from_raw(pid)),
@@ -313,25 +311,25 @@ fn raw(pid: u32) -> io::Result<Pid> {
     }
 }
 
-/// A process that outlives us just long enough to end a child's group. While it is held the group
-/// lives; dropped after the group has ended it goes without doing anything.
+/// A process that outlives us just long enough to end a child's group. While it is held the group may live; if it is
+/// dropped after the group has ended, it exits without doing anything.
 #[derive(Debug)]
 pub struct Guardian {
     pid: Pid,
-    // A byte through it dismisses the guardian; its closing, by our death, is the alarm.
+    // A byte through it dismisses the guardian; if it closes, because we died, the guardian kills the group.
     pipe: OwnedFd,
 }
 
-/// What a guardian ends beside the process group.
+/// What a guardian ends.
 #[derive(Debug, Default, Clone)]
 pub struct Ward {
     /// The process group.
     pub group: u32,
-    /// `cgroup.kill` of a cgroup v2, and the folder to remove after it.
+    /// `cgroup.kill` of a cgroup v2; its folder is removed afterwards.
     pub cgroup: Option<PathBuf>,
 }
 
-/// Sets a guardian over a group.
+/// Starts a guardian for a group.
 ///
 /// # Errors
 /// No process or descriptor left.
@@ -347,7 +345,7 @@ pub fn guard(ward: &Ward) -> io::Result<Guardian> {
     }
 }
 
-/// Paths of a cgroup, as the guardian needs them: made before the fork, since it cannot allocate.
+/// Paths of a cgroup for the guardian, made before the fork because it cannot allocate.
 struct GuardedCgroup {
     kill: CString,
     dir: CString,
@@ -360,13 +358,12 @@ impl GuardedCgroup {
     }
 }
 
-/// The guardian's whole life. Its own process group keeps it from a terminal's Ctrl-C, which
-/// must reach us, not it.
+/// The guardian's whole life. It has its own process group, because a terminal's Ctrl-C must reach us and not it.
 fn stand_guard(pipe: RawFd, group: Pid, cgroup: Option<&GuardedCgroup>) -> ! {
     // SAFETY: takes numbers only.
     unsafe { libc::setpgid(0, 0) };
-    // A held copy of another's pipe or socket would keep it open: all go but our own pipe, and it
-    // takes the place of standard input.
+    // An inherited copy of another's pipe or socket would keep it open. So all descriptors are closed except our own
+    // pipe, which becomes standard input.
     // SAFETY: takes numbers only; the pipe is open.
     unsafe { libc::dup2(pipe, 0) };
     // SAFETY: takes numbers only; nothing here uses a descriptor but 0.
@@ -388,7 +385,7 @@ fn stand_guard(pipe: RawFd, group: Pid, cgroup: Option<&GuardedCgroup>) -> ! {
     if !dismissed {
         end_ward(group, cgroup);
     }
-    // SAFETY: ends the process without running anything of the one it was forked from.
+    // SAFETY: ends the process without running any exit handlers of its parent.
     unsafe { libc::_exit(0) }
 }
 
@@ -401,7 +398,7 @@ fn end_ward(group: Pid, cgroup: Option<&GuardedCgroup>) {
     if fd >= 0 {
         let _ = write_raw(fd, b"1");
     }
-    // The folder can go once its last process is gone: a hundred looks, 10 ms apart.
+    // The folder can be removed once its last process is gone: 100 tries, 10 ms apart.
     for _ in 0..100 {
         // SAFETY: the path is a C string that was made before the fork.
         if unsafe { libc::rmdir(cgroup.dir.as_ptr()) } == 0 {
@@ -414,7 +411,7 @@ fn end_ward(group: Pid, cgroup: Option<&GuardedCgroup>) {
 
 impl Drop for Guardian {
     fn drop(&mut self) {
-        // EPIPE: it was killed by someone; there is nothing to dismiss then.
+        // EPIPE: something killed the guardian, so there is nothing to dismiss.
         let _ = nix::unistd::write(&self.pipe, b"x");
         let _ = waitpid(self.pid, None);
     }
@@ -428,10 +425,10 @@ mod tests {
 
     use super::*;
 
-    /// Generous: the machine may be busy with other things.
+    /// Generous, because the machine may be busy with other things.
     const PATIENCE: Duration = Duration::from_secs(60);
 
-    /// Whether a group has a process left, a zombie included.
+    /// Whether a group still has a process, zombies included.
     fn group_exists(group: u32) -> bool {
         raw(group).is_ok_and(|group| signal::killpg(group, None) != Err(nix::Error::ESRCH))
     }
@@ -474,7 +471,7 @@ mod tests {
     #[test]
     fn a_child_gets_what_it_was_given_and_nothing_else() {
         let inherited = File::open("/dev/null").unwrap();
-        // An open descriptor without the close-on-exec flag, as a careless library leaves it.
+        // An open descriptor without the close-on-exec flag, such as a careless library leaves.
         let inherited = nix::unistd::dup(&inherited).unwrap();
         nix::fcntl::fcntl(&inherited, nix::fcntl::F_SETFD(nix::fcntl::FdFlag::empty())).unwrap();
         let text = output_of(
@@ -491,7 +488,7 @@ mod tests {
         let (blocked, ignored) = lines[3].trim().split_once(' ').unwrap();
         assert_eq!(blocked, "SigBlk:0000000000000000");
         let ignored = u64::from_str_radix(ignored.trim_start_matches("SigIgn:"), 16).unwrap();
-        // Signals 32 and 33 belong to the C library, which lets nobody set them.
+        // Signals 32 and 33 belong to the C library, which refuses to change them.
         assert_eq!(ignored & !(0b11 << 31), 0, "{text}");
     }
 
@@ -516,7 +513,7 @@ mod tests {
         assert_ne!(link("self"), inside);
         let dir = tempfile::tempdir().unwrap();
         let spec = || shell("exec sleep 600", dir.path());
-        // Told, and as the thread that asks is.
+        // The namespace that was given, and by default that of the calling thread.
         let given = spawn(Spec { network: Some(network.try_clone().unwrap()), ..spec() }).unwrap();
         let as_ours = network.run(|| spawn(spec()).unwrap()).unwrap();
         drop(network);
@@ -532,7 +529,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let spec = shell("exec sleep 600", dir.path());
         let mut child = std::thread::spawn(|| spawn(spec).unwrap()).join().unwrap();
-        // The death signal would come at the end of the thread; the next spawn is surely after it.
+        // The death signal comes when the forking thread ends; the next spawn would be after it.
         assert_eq!(output_of("echo $GREETING"), "hello\n");
         assert_eq!(child.try_wait().unwrap(), None);
         send_group(child.pid(), Signal::SIGKILL).unwrap();
@@ -569,7 +566,7 @@ mod tests {
         assert!(ended.memory_max > Bytes(4096), "a page at least: {ended:?}");
         assert!(wait_until_ended(&child, Nanos::ZERO).is_err(), "it was reaped");
         assert_eq!(child.try_wait_with_use().unwrap_err().raw_os_error(), Some(libc::ECHILD));
-        // Until its own clock says that it has used 0.2 s.
+        // Runs until its own CPU clock says that it has used 0.2 s.
         let script = "while [ $(( $(awk '{print $14+$15}' /proc/$$/stat) )) -lt 20 ]; do \
                       n=0; while [ $n -lt 10000 ]; do n=$((n+1)); done; done; exit 3";
         let mut child = spawn(shell(script, dir.path())).unwrap();
@@ -600,11 +597,11 @@ mod tests {
 
     const ROLE: &str = "JOUST_TEST_HELPER_DIR";
 
-    /// Not its own test: what the next one starts as a process and kills.
+    /// Not a test of its own: the next test starts it as a process and kills it.
     #[test]
     fn helper_that_starts_a_family_and_waits() {
         let Some(dir) = std::env::var_os(ROLE) else { return };
-        // A child of the child ignores what would end it politely, as a stuck worker does.
+        // A grandchild ignores the signals that would end it gracefully, like a stuck worker.
         let script = "trap '' TERM HUP INT; (sleep 600; true) & echo $$ $! > pids; wait";
         let child = spawn(shell(script, Path::new(&dir))).unwrap();
         let _guardian = guard(&Ward { group: child.pid(), cgroup: None }).unwrap();

@@ -11,8 +11,8 @@ pub fn monotonic() -> Nanos {
     read(ClockId::Monotonic)
 }
 
-/// As [`monotonic`], but it goes on while the machine is suspended (CLOCK_BOOTTIME): what it gains on
-/// that clock is time that the machine slept.
+/// As [`monotonic`], but it continues while the machine is suspended (CLOCK_BOOTTIME): the difference between the two
+/// clocks is the time that the machine slept.
 pub fn boottime() -> Nanos {
     read(ClockId::Boottime)
 }
@@ -27,13 +27,13 @@ pub fn wall() -> Nanos {
     read(ClockId::Realtime)
 }
 
-/// Whole seconds since 1970 from the coarse clock: a tick (1 to 10 ms) behind, and 5 ns to read.
+/// Whole seconds since 1970 from the coarse clock: up to a tick (1 to 10 ms) late, and 5 ns to read.
 pub fn wall_secs_coarse() -> u64 {
     clock_gettime(ClockId::RealtimeCoarse).tv_sec.unsigned_abs()
 }
 
-/// Lets timers of the calling thread fire when they are due: the kernel otherwise may let them wait 50
-/// us, so that several wake-ups become one (PR_SET_TIMERSLACK(2const)).
+/// Lets timers of the calling thread fire when they are due. By default the kernel may delay them by 50 us, to combine
+/// several wake-ups into one (PR_SET_TIMERSLACK(2const)).
 ///
 /// # Errors
 /// None on Linux 2.6.28 and later, but a sandbox may forbid it.

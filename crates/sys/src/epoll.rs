@@ -1,4 +1,4 @@
-//! epoll, thin: a set of files, each with a token, and which of them are ready.
+//! A thin layer over epoll: a set of files, each with a token, and which of them are ready.
 
 use std::io;
 use std::mem::MaybeUninit;
@@ -9,7 +9,7 @@ use rustix::event::epoll::{self, CreateFlags, Event, EventData};
 use rustix::time::Timespec;
 use units::Nanos;
 
-/// Events taken by one wait; more stay in the kernel for the next.
+/// Most events taken by one wait; further ones stay in the kernel for the next.
 pub const EVENTS_MAX: usize = 256;
 
 /// A set of files to watch.
@@ -52,7 +52,7 @@ impl Epoll {
         Ok(epoll::modify(&self.fd, file, EventData::new_u64(token), flags)?)
     }
 
-    /// Watches `file` no longer. Closing its last descriptor does the same.
+    /// Stops watching `file`. Closing its last descriptor does the same.
     ///
     /// # Errors
     /// ENOENT where it is not in the set.
@@ -60,8 +60,8 @@ impl Epoll {
         Ok(epoll::delete(&self.fd, file)?)
     }
 
-    /// Fills `ready` with what is ready, waiting for at most `timeout` (`None`: for ever). The kernel
-    /// takes nanoseconds (epoll_pwait2), so nothing is rounded; a signal ends the wait with nothing.
+    /// Fills `ready` with the ready files, waiting for at most `timeout` (`None`: for ever). The kernel takes
+    /// nanoseconds (epoll_pwait2), so nothing is rounded; after a signal `ready` is empty.
     ///
     /// # Errors
     /// None in practice but those of a broken kernel.

@@ -1,5 +1,5 @@
-//! The generator's [`Driver`] on epoll. Owns the turning of readiness into completions, the receive buffer,
-//! and the bytes a socket did not take. Start reading at [`EpollDriver`], then its `next`.
+//! The generator's [`Driver`] on epoll. Owns the conversion of readiness into completions, the receive buffer, and the
+//! bytes a socket did not take. Start reading at [`EpollDriver`], then its `next`.
 //!
 //! # Cost
 //!
@@ -11,23 +11,23 @@
 //! | a body that is discarded | 1 recv a piece (MSG_TRUNC: no copy) |
 //! | one of 256 KiB or more | SO_RCVLOWAT, 3 times |
 //!
-//! A bare loop makes the same calls. Four things keep it so:
+//! A minimal loop makes the same calls. Four things keep it so:
 //! - A socket is registered once, edge-triggered, for reading and writing: epoll_ctl is never called
-//!   again. (wrk calls it twice a request, to arm and disarm writing.)
+//!   again. (wrk calls it twice per request, to arm and disarm writing.)
 //! - A send is tried at once. Only what the kernel did not take is kept and sent on the next edge of
 //!   EPOLLOUT, which is certain to come: a short send sets SOCK_NOSPACE.
 //! - After a recv that did not fill the buffer there is no second one to see EAGAIN: on a stream a
 //!   short read means that the queue was empty (epoll(7), "Questions and answers", 9), and whatever
-//!   arrives later is a new edge. (A recv also stops at urgent data, tcp(7): who sends that, which
-//!   HTTP has not, is heard late.) The end of the stream needs no recv either: EPOLLRDHUP came with
-//!   the event, so the FIN was there before the recv, and the short read had all that preceded it.
-//! - A connection that was made needs no SO_ERROR: EPOLLOUT without EPOLLERR says that it stands. One
-//!   to this machine stands when connect(2) returns, which getpeername(2) tells; its request is then
-//!   sent while the socket is still in the CPU's cache: 7 % more connections a second than with a
-//!   round between.
+//!   arrives later is a new edge. (A recv also stops at urgent data, tcp(7). HTTP has none; from a peer
+//!   that sends it, later bytes are read late.) The end of the stream needs no recv either: EPOLLRDHUP came
+//!   with the event, so the FIN was there before the recv, and the short read had all that preceded it.
+//! - An established connection needs no SO_ERROR: EPOLLOUT without EPOLLERR says that it is established.
+//!   One to this machine is established when connect(2) returns, which getpeername(2) tells. Its request is
+//!   then sent while the socket is still in the CPU's cache: 7 % more connections per second than with a
+//!   round in between.
 //!
-//! Memory: one buffer of 64 KiB for all connections, since a reply is consumed before the next recv;
-//! about 100 bytes a slot.
+//! Memory: one buffer of 64 KiB for all connections, since a reply is consumed before the next recv; about 100 bytes
+//! per slot.
 
 use std::collections::VecDeque;
 use std::io;
@@ -51,17 +51,16 @@ pub struct EpollDriver {
     epoll: Epoll,
     timing: Timing,
     conns: Vec<Conn>,
-    /// Events of the last wait; those from `ready_next` on are not looked at yet.
+    /// Events of the last wait; those from `ready_next` on have not been processed yet.
     ready: Vec<Ready>,
     ready_next: usize,
-    /// What is left of the event that [`Driver::next`] is in the middle of.
+    /// The rest of the event that [`Driver::next`] is processing.
     rest: Option<Rest>,
-    /// Connections that had their [`FULL_RECVS_MAX`] and may have more, and those where a send failed,
-    /// each at most once: slot and generation. The first `unfinished_due` of them have their turn in
-    /// this round.
+    /// Connections that used up their [`FULL_RECVS_MAX`] and may have more, and those with a failed send, each at most
+    /// once: slot and generation. The first `unfinished_due` of them have their turn in this round.
     unfinished: VecDeque<(Slot, u32)>,
     unfinished_due: usize,
-    /// Connections that stood as soon as they were asked for: slot, generation and the instant.
+    /// Connections that connect(2) established at once: slot, generation and the instant.
     standing: VecDeque<(Slot, u32, Nanos)>,
     /// Connects that failed at once: slot and generation.
     failures: VecDeque<(Slot, u32, Failure)>,
@@ -79,7 +78,7 @@ pub struct EpollDriver {
 #[derive(Default)]
 struct Conn {
     socket: Option<OwnedFd>,
-    /// Raised by each close, so that an event of an earlier use is known for what it is.
+    /// Incremented by each close, so that events of an earlier use can be recognised.
     generation: u32,
     phase: ConnPhase,
     /// Bytes that the kernel has not taken yet, from `unsent_from` on. Keeps its memory.
@@ -88,9 +87,9 @@ struct Conn {
     /// TCP: it can discard.
     is_inet: bool,
     interest: Interest,
-    /// A send failed. Told behind what the server said before it went, which lies in the queue.
+    /// A send failed. It is reported after the bytes that the server sent before, which are in the queue.
     send_failure: Option<Failure>,
-    /// Flags to be acted on when this slot's turn in `unfinished` comes; `None` if it is not there.
+    /// Flags to process when this slot's turn in `unfinished` comes; `None` if it is not there.
     unfinished: Option<EventFlags>,
 }
 
@@ -99,9 +98,9 @@ struct Conn {
 struct Rest {
     slot: Slot,
     generation: u32,
-    /// Flags still to be acted on; `None`: only the end of the stream is still to be told.
+    /// Flags still to process; `None`: only the end of the stream is still to be reported.
     flags: Option<EventFlags>,
-    /// Buffers that it may still fill before the others have their turn.
+    /// Buffers that it may still fill before the other connections have their turn.
     full_recvs_left: u8,
 }
 
@@ -130,26 +129,25 @@ impl EpollDriver {
         })
     }
 
-    /// Waits by asking again and again instead of sleeping, so that no reply is seen late by the
-    /// wake-up of an idle CPU (some 50 us, in a virtual machine 100 and more). It takes a whole CPU;
-    /// what goes into asking in vain is not in [`Driver::cpu`].
+    /// Waits by polling instead of sleeping, so that the wake-up of an idle CPU (some 50 us, in a virtual machine 100
+    /// and more) does not delay replies. It takes a whole CPU; [`Driver::cpu`] does not include polls that find
+    /// nothing.
     #[must_use]
     pub fn busy_polling(mut self, busy_poll: bool) -> Self {
         self.timing.busy_poll = busy_poll;
         self
     }
 
-    /// Whether the first request carries the ACK of the handshake ([`Handshake::AckWithRequest`]), as
-    /// it does unless this says otherwise: not for connections that are opened in advance, which the
-    /// server would see up to 200 ms late.
+    /// Whether the first request carries the ACK of the handshake ([`Handshake::AckWithRequest`]); on by default. Turn
+    /// it off for connections that are opened in advance: the server would see them up to 200 ms late.
     #[must_use]
     pub fn ack_with_request(mut self, on: bool) -> Self {
         self.handshake = if on { Handshake::AckWithRequest } else { Handshake::AckAtOnce };
         self
     }
 
-    /// Has the kernel stamp what arrives, for [`Driver::arrived`]; where it does not, that stays
-    /// `None`. It costs the control message of each receive, about 0.2 us.
+    /// Makes the kernel stamp what arrives, for [`Driver::arrived`]; if it cannot, that stays `None`. The control
+    /// message costs each receive about 0.2 us.
     #[must_use]
     pub fn with_kernel_stamps(self, stamped: bool) -> Self {
         Self { stamped, ..self }
@@ -178,7 +176,7 @@ impl EpollDriver {
         self.failures.push_back((slot, conn.generation, failure));
     }
 
-    /// What to act on next: the rest of the last event, the next event, a connection whose turn it is.
+    /// The next thing to process: the rest of the last event, the next event, a connection whose turn it is.
     #[inline]
     fn next_event(&mut self) -> Option<Rest> {
         if let Some(rest) = self.rest.take() {
@@ -200,7 +198,7 @@ impl EpollDriver {
         None
     }
 
-    /// Acts on an event as far as its first completion; what is left goes to `rest`.
+    /// Processes an event up to its first completion; the remainder goes to `rest`.
     fn act(&mut self, event: Rest) -> Option<What> {
         let Rest { slot, generation, flags, .. } = event;
         let conn = &mut self.conns[slot.0 as usize];
@@ -236,7 +234,7 @@ impl EpollDriver {
             conn.send_fails(&error);
         }
         let has_more = flags.intersects(EventFlags::IN | EventFlags::RDHUP | gone);
-        // Behind the end only a send can fail: each edge would tell the end once more.
+        // After the end of the stream only a send can fail: each edge would report the end again.
         if conn.send_failure.is_none() && (conn.phase == ConnPhase::Ended || !has_more) {
             return None;
         }
@@ -254,7 +252,7 @@ impl EpollDriver {
         };
         let full = taken.is_full();
         let ended = flags.intersects(EventFlags::RDHUP);
-        // After a reset the kernel still hands out what came before; then the error.
+        // After a reset the kernel still delivers what came before; then the error.
         let gone =
             flags.intersects(EventFlags::ERR | EventFlags::HUP) || conn.send_failure.is_some();
         if full && !ended && !gone && event.full_recvs_left == 0 {
@@ -276,7 +274,7 @@ impl EpollDriver {
 }
 
 impl Conn {
-    /// Sends what was left over, as far as the kernel takes it.
+    /// Sends the remaining bytes, as far as the kernel takes them.
     fn flush(&mut self) -> io::Result<()> {
         let socket = self.socket.as_ref().expect("only an open connection has bytes left over");
         let sent = socket::send(socket, &self.unsent[self.unsent_from..])?;
@@ -287,14 +285,14 @@ impl Conn {
         Ok(())
     }
 
-    /// A server may refuse a long request before it has all of it: what it said then lies in the queue,
-    /// and the failure is told behind it.
+    /// A server may refuse a long request before it has all of it. Its reply is then in the receive queue, and the
+    /// failure is reported after it.
     fn send_fails(&mut self, error: &io::Error) {
         self.send_failure = Some(Failure::from(error));
         self.forget_unsent();
     }
 
-    /// Nothing more can be received, by an error or because it was the end of the stream.
+    /// Nothing more can be received, because of an error or the end of the stream.
     fn ends(&mut self, error: Option<&io::Error>) -> What {
         match self.send_failure.take().or_else(|| error.map(Failure::from)) {
             Some(failure) => {
@@ -335,10 +333,10 @@ impl Driver for EpollDriver {
         assert!(self.conn(slot).socket.is_none(), "a slot is closed before it connects again");
         let watched = EventFlags::IN | EventFlags::OUT | EventFlags::RDHUP | EventFlags::ET;
         let token = u64::from(self.conn(slot).generation) << 32 | u64::from(slot.0);
-        // Watched after connect(2), since an unconnected socket would report EPOLLHUP at once.
+        // Watched after connect(2), because an unconnected socket would report EPOLLHUP at once.
         let connecting = socket::connect(route, self.handshake).and_then(|socket| {
             if self.stamped {
-                // Without stamps all else goes on.
+                // Everything else works without stamps.
                 socket::enable_stamps(&socket).ok();
             }
             self.epoll.add(&socket, token, watched)?;
@@ -389,7 +387,7 @@ impl Driver for EpollDriver {
 
     fn reply_complete(&mut self, slot: Slot) {
         let ends = EventFlags::RDHUP | EventFlags::ERR | EventFlags::HUP;
-        // The end came with the event, and no other event tells it. All else that arrives is an edge.
+        // The end came with this event, and no other event reports it. Everything else that arrives is a new edge.
         let looks = |rest: &Rest| rest.flags.is_some_and(|flags| !flags.intersects(ends));
         let has_failed = self.conn(slot).send_failure.is_some();
         self.rest.take_if(|rest| rest.slot == slot && looks(rest) && !has_failed);
@@ -400,7 +398,7 @@ impl Driver for EpollDriver {
         if let Some(socket) = conn.socket.take()
             && how == Leave::Abrupt
         {
-            // Cannot fail on a TCP socket; if it did, the close below would still be a close.
+            // Cannot fail on a TCP socket; otherwise the close below would still be an orderly one.
             socket::reset_on_close(&socket).ok();
         }
         conn.generation = conn.generation.wrapping_add(1);
@@ -438,7 +436,7 @@ impl Driver for EpollDriver {
     #[inline]
     fn next(&mut self) -> Option<Completion> {
         self.arrived = None;
-        // What the event in hand has left of its slot goes first.
+        // The rest of the current event for its slot goes first.
         while self.rest.is_none()
             && let Some((slot, generation, at)) = self.standing.pop_front()
         {

@@ -1,6 +1,6 @@
-//! Files beneath a directory: opened through its descriptor so that neither `..` nor a symbolic link leads
-//! out of it (openat2 with RESOLVE_BENEATH), and described by the descriptor that was opened, so that what
-//! is decided on is what is sent. Start reading at [`Root::open`].
+//! Files beneath a directory. They are opened through its descriptor, so that neither `..` nor a symbolic link leads
+//! out of it (openat2 with RESOLVE_BENEATH), and described by the opened descriptor, so that the file that was checked
+//! is the file that is sent. Start reading at [`Root::open`].
 
 use std::ffi::CStr;
 use std::io;
@@ -10,7 +10,7 @@ use std::path::Path;
 use rustix::fs::{self, AtFlags, Dir, FileType, Mode, OFlags, ResolveFlags, Stat};
 use rustix::io::Errno;
 
-/// How often a lookup is tried again when a rename or mount raced with it (EAGAIN, openat2(2)).
+/// How often a lookup is repeated after a race with a rename or mount (EAGAIN, openat2(2)).
 const RACES_MAX: u32 = 8;
 
 /// A directory, and everything beneath it.
@@ -19,7 +19,7 @@ pub struct Root {
     fd: OwnedFd,
 }
 
-/// A file that was opened, and what its descriptor says of it.
+/// An opened file, with the facts of its descriptor.
 #[derive(Debug)]
 pub struct Opened {
     /// Open for reading; never blocks, close-on-exec.
@@ -28,15 +28,15 @@ pub struct Opened {
     pub facts: Facts,
 }
 
-/// What fstat tells of a file. Two equal ones of one path are the same content, as far as the file
-/// system's clock can tell.
+/// The facts that fstat reports about a file. If two are equal for one path, the content is the same, as far as the
+/// file system's clock can tell.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Facts {
-    /// What sort of file.
+    /// The type of file.
     pub kind: FileKind,
     /// Bytes.
     pub size: u64,
-    /// Last modification, whole seconds since 1970 (0 where it lies before).
+    /// Last modification, whole seconds since 1970 (0 if it is earlier).
     pub modified_s: u64,
     /// The fraction of that second, in nanoseconds.
     pub modified_ns: u32,
@@ -46,7 +46,7 @@ pub struct Facts {
     pub device: u64,
 }
 
-/// What sort of file.
+/// The type of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FileKind {
     /// A regular file.
@@ -61,8 +61,8 @@ impl Root {
     /// Opens the directory at `path`, which may itself be reached through symbolic links.
     ///
     /// # Errors
-    /// ENOENT, ENOTDIR, EACCES; ENOSYS or EPERM where the kernel (before Linux 5.6) or its sandbox
-    /// has no openat2: found out here, not at the first request.
+    /// ENOENT, ENOTDIR, EACCES; ENOSYS or EPERM if the kernel (before Linux 5.6) or its sandbox has no openat2: this is
+    /// detected here, not at the first request.
     pub fn open(path: &Path) -> io::Result<Self> {
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let root = Self { fd: fs::open(path, flags, Mode::empty())? };
@@ -70,8 +70,7 @@ impl Root {
         Ok(root)
     }
 
-    /// Opens `path`, relative and without a leading slash, for reading. A trailing slash demands a
-    /// directory.
+    /// Opens `path`, relative and without a leading slash, for reading. A trailing slash requires a directory.
     ///
     /// # Errors
     /// EXDEV where the path or a symbolic link in it would leave the directory; ENOENT, ENOTDIR,
@@ -97,7 +96,7 @@ impl Root {
 }
 
 impl Root {
-    /// As [`Root::open_beneath`], only to look at it and to go on from there (O_PATH): nothing can be read.
+    /// As [`Root::open_beneath`], but only for looking up facts and further paths (O_PATH): it cannot be read.
     ///
     /// # Errors
     /// As there, except what reading needs.
@@ -112,7 +111,7 @@ impl Opened {
         fs::fstat(&self.fd).is_ok_and(|stat| stat.st_mode & 0o111 != 0)
     }
 
-    /// Reads the whole file of at most `facts.size` bytes into memory; fewer where it has shrunk.
+    /// Reads the whole file, at most `facts.size` bytes, into memory; fewer if it has shrunk.
     ///
     /// # Errors
     /// EIO and the like.
@@ -131,9 +130,9 @@ impl Opened {
         Ok(content)
     }
 
-    /// Calls `each` with name and facts of every entry of this directory but `.` and `..`, in the
-    /// order of the file system, until it returns false. A symbolic link is described by what it
-    /// leads to where that lies in the same directory tree, otherwise left out.
+    /// Calls `each` with name and facts of every entry of this directory except `.` and `..`, in the order of the file
+    /// system, until it returns false. A symbolic link is described by its target if that is in the same directory
+    /// tree, and is otherwise left out.
     ///
     /// # Errors
     /// ENOTDIR where it is none; EIO and the like.
@@ -144,7 +143,7 @@ impl Opened {
             if name == c"." || name == c".." {
                 continue;
             }
-            // An entry that vanished meanwhile, or a link that leads nowhere, is not there.
+            // An entry that has vanished meanwhile, or a dangling link, is left out.
             let Ok(facts) = self.entry_facts(name) else { continue };
             if !each(name, facts) {
                 break;
@@ -171,7 +170,7 @@ impl AsFd for Opened {
 }
 
 impl Facts {
-    /// What the descriptor says of its file now.
+    /// The descriptor's current facts.
     ///
     /// # Errors
     /// None in practice but EIO.

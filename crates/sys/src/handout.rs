@@ -1,9 +1,10 @@
-//! A file that one process opens and any number of others take copies of, with the rights that the one had
-//! who opened it: descriptors in a message of a Unix socket (SCM_RIGHTS, unix(7)). Owns the two sockets.
-//! Start reading at [`Handout::put`].
+//! Passes an open file from one process to any number of others, which get the access rights of the process that opened
+//! it: descriptors in a message on a Unix socket (SCM_RIGHTS, unix(7)). Owns the two sockets. Start reading at
+//! [`Handout::put`].
 //!
-//! The message stays in the queue: who takes a copy peeks at it (MSG_PEEK), for which the kernel makes
-//! descriptors anew each time. So nobody has to know how many processes there are, or which of them have
+//! The message stays in the queue: a process takes a copy by peeking at it (MSG_PEEK), and the kernel creates new
+//! descriptors each time. So nobody has to know how many processes there are, or which of them have asked already, and
+//! a process that is forked later finds the message too.
 //! asked already, and a process that is forked later finds it as well.
 
 use std::fs::File;
@@ -19,17 +20,17 @@ use rustix::net::{
     sendmsg, socketpair,
 };
 
-/// Where a file is put for others.
+/// A place for one file that other processes can copy.
 #[derive(Debug)]
 pub struct Handout {
-    /// `None`: this process only takes.
+    /// `None`: this process can only take copies.
     giving: Mutex<Option<OwnedFd>>,
     /// At most one message waits here.
     taking: OwnedFd,
 }
 
 impl Handout {
-    /// One with nothing in it. Processes that are forked later share it.
+    /// An empty one. Processes that are forked later share it.
     ///
     /// # Errors
     /// EMFILE.
@@ -39,15 +40,15 @@ impl Handout {
         Ok(Self { giving: Mutex::new(Some(giving)), taking })
     }
 
-    /// Puts a file there, in the place of the one before. Between the two there is none for an instant.
+    /// Puts a file there, replacing the one before. For an instant in between there is none.
     ///
     /// # Errors
-    /// EPERM in a process that only takes; ETOOMANYREFS where more descriptors of this user are under way
-    /// than a process may have.
+    /// EPERM in a process that can only take copies; ETOOMANYREFS if more descriptors of this user are in transit than
+    /// a process may have.
     pub fn put(&self, file: impl AsFd) -> io::Result<()> {
         let giving = self.giving.lock().unwrap_or_else(PoisonError::into_inner);
         let giving = giving.as_ref().ok_or(Errno::PERM)?;
-        // Without room for its descriptor, the message before is dropped, and the file with it.
+        // The buffer has no room for the descriptor, so the previous message is dropped with its file.
         while recvmsg(
             &self.taking,
             &mut [IoSliceMut::new(&mut [0])],
@@ -64,7 +65,7 @@ impl Handout {
         Ok(())
     }
 
-    /// A descriptor of the file that was put there last; `None`: there is none, or none yet.
+    /// A copy of the descriptor that was put there last; `None`: there is none (yet).
     ///
     /// # Errors
     /// EMFILE.
@@ -83,13 +84,13 @@ impl Handout {
         });
         match fds {
             Some(fd) => Ok(Some(fd.into())),
-            // The kernel leaves out what this process has no room for.
+            // The kernel truncates descriptors that this process has no room for.
             None if came.flags.contains(ReturnFlags::CTRUNC) => Err(Errno::MFILE.into()),
             None => Ok(None),
         }
     }
 
-    /// From now on this process, and those that it forks, can only take.
+    /// From now on this process, and those that it forks, can only take copies.
     pub fn only_take(&self) {
         self.giving.lock().unwrap_or_else(PoisonError::into_inner).take();
     }
@@ -122,7 +123,7 @@ mod tests {
                 });
             }
         }
-        // The offset is one that all copies share.
+        // All copies share one file offset.
         for name in ["first", "second"] {
             assert_eq!(std::fs::read(at(name)).unwrap(), b"xxxxxx", "{name}");
         }

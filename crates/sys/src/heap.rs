@@ -1,8 +1,7 @@
-//! What the allocator keeps of memory that was freed. Start reading at [`trim`].
+//! Memory that was freed but is kept by the allocator. Start reading at [`trim`].
 
-/// Gives free pages back to the kernel: those between what is in use too, which freeing alone never does
-/// (malloc_trim(3)). Looks at all that is free: some milliseconds for some 10 MiB, so it is for who has freed
-/// much at once.
+/// Returns free pages to the kernel, even those between pages in use, which freeing alone never does (malloc_trim(3)).
+/// It scans all free memory, some milliseconds for some 10 MiB, so call it after freeing much at once.
 pub fn trim() {
     #[cfg(target_env = "gnu")]
     // SAFETY: it takes a number, and the allocator's own locks.

@@ -1,6 +1,5 @@
-//! Whose rights a process has: found by name, and taken on for good. Owns the order of these calls, and the
-//! proof that nothing is left of the rights of before. Start reading at [`Identity::find`], then
-//! [`Identity::assume`].
+//! The user and groups of a process: looked up by name, and assumed permanently. Owns the order of these calls, and the
+//! check that none of the previous rights is left. Start reading at [`Identity::find`], then [`Identity::assume`].
 
 use std::ffi::CString;
 use std::io;
@@ -13,17 +12,17 @@ use rustix::process::{getppid, parent_process_death_signal, set_parent_process_d
 pub struct Identity {
     uid: Uid,
     gid: Gid,
-    /// All that the user is in, `gid` too.
+    /// All groups of the user, including `gid`.
     groups: Vec<Gid>,
 }
 
 impl Identity {
-    /// Those of a user, by name or number, in its own group or in that one. Asks the machine's databases
-    /// (nsswitch.conf(5)), which may take long and open files: before anything is given up.
+    /// The identity of a user, by name or number, with its own group or the given one. It queries the machine's
+    /// databases (nsswitch.conf(5)), which may take long and open files: call it before giving up any rights.
     ///
     /// # Errors
-    /// There is none of that name; root, who gives nothing up; a number without a name, which has no
-    /// group, without one.
+    /// There is no user or group of that name; the user is root, which gives nothing up; a user number without a name
+    /// has no group of its own, and none was given.
     pub fn find(user: &str, group: Option<&str>) -> Result<Self, String> {
         let failed = |error: nix::Error| format!("cannot look up the user `{user}`: {error}");
         let number = user.parse().ok().map(Uid::from_raw);
@@ -61,16 +60,16 @@ impl Identity {
         self.uid.as_raw()
     }
 
-    /// Has this process, all its threads, be that user and in those groups, for good. A signal that it
-    /// is to get with the end of its parent stays as it is.
+    /// Makes this process, with all its threads, that user in those groups, permanently. A parent death signal stays
+    /// set.
     ///
     /// # Errors
-    /// EPERM where it is not root; `Other` where something of before is left, or the parent has ended.
+    /// EPERM if it is not root; `Other` if some previous right is left, or the parent has ended.
     pub fn assume(&self) -> io::Result<()> {
         let Self { uid, gid, groups } = self;
         let (parent, at_its_end) = (getppid(), parent_process_death_signal()?);
-        // The user last: it is what allows the others. All three numbers of each: a saved one would
-        // be a way back.
+        // The user last, because it permits the other calls. All three IDs of each, because a saved one would be a way
+        // back.
         unistd::setgroups(groups)?;
         unistd::setresgid(*gid, *gid, *gid)?;
         unistd::setresuid(*uid, *uid, *uid)?;
@@ -86,11 +85,11 @@ impl Identity {
         if !is_user || !is_group || has != wanted {
             return Err(io::Error::other("the kernel kept a user or group of before"));
         }
-        // With CAP_SETUID kept by a securebit it could still come back.
+        // With CAP_SETUID kept by a securebit the process could still go back.
         if unistd::setuid(Uid::from_raw(0)).is_ok() || unistd::setgid(Gid::from_raw(0)).is_ok() {
             return Err(io::Error::other("the process could become root again (securebits?)"));
         }
-        // The kernel forgets it where the user changes (prctl(2), PR_SET_PDEATHSIG).
+        // The kernel clears it when the user changes (prctl(2), PR_SET_PDEATHSIG).
         set_parent_process_death_signal(at_its_end)?;
         if at_its_end.is_some() && getppid() != parent {
             return Err(io::Error::other("the process that started this one has ended"));
@@ -99,7 +98,7 @@ impl Identity {
     }
 }
 
-/// Whether this process has root's rights, so that it can have others.
+/// Whether this process has root's rights, so that it can change to another user.
 pub fn is_root() -> bool {
     unistd::geteuid().is_root()
 }

@@ -1,7 +1,6 @@
-//! Ctrl-C as a flag: the first SIGINT, SIGTERM or SIGHUP (a terminal that is closed) asks for an orderly end,
-//! the second of its kind ends at once.
-//! For programs that look at the flag now and then; a server that waits for signals uses
-//! [`crate::signals`].
+//! Ctrl-C as a flag: the first SIGINT, SIGTERM or SIGHUP (a closed terminal) requests an orderly end, a second one of
+//! its kind ends the process at once. For programs that check the flag now and then; a server that waits for signals
+//! uses [`crate::signals`].
 
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -19,16 +18,16 @@ extern "C" fn note_it(_: i32) {
 /// # Errors
 /// None in practice: the signals can always be caught.
 pub fn install() -> io::Result<&'static AtomicBool> {
-    // SA_RESETHAND: a second signal of the kind meets the default action, so that a program that
-    // hangs in its orderly end can still be stopped from the keyboard.
+    // SA_RESETHAND: a second signal of the kind has the default action, so that a program that hangs in its orderly end
+    // can still be stopped from the keyboard.
     let action =
         SigAction::new(SigHandler::Handler(note_it), SaFlags::SA_RESETHAND, SigSet::empty());
     for signal in [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP] {
         // SAFETY: the handler only stores to an atomic, which is async-signal-safe.
         let before = unsafe { sigaction(signal, &action) }?;
         if signal == Signal::SIGHUP && matches!(before.handler(), SigHandler::SigIgn) {
-            // nohup(1): it is to go on without its terminal.
-            // SAFETY: what was there before.
+            // Under nohup(1) the program has to continue without its terminal.
+            // SAFETY: restores the previous action.
             unsafe { sigaction(signal, &before) }?;
         }
     }
@@ -48,7 +47,7 @@ mod tests {
             assert!(flag.swap(false, Ordering::Relaxed), "{signal}");
         }
         let ignored = SigAction::new(SigHandler::SigIgn, SaFlags::empty(), SigSet::empty());
-        // SAFETY: to ignore it runs no code.
+        // SAFETY: ignoring a signal runs no code.
         unsafe { sigaction(Signal::SIGHUP, &ignored) }.unwrap();
         install().unwrap();
         nix::sys::signal::raise(Signal::SIGHUP).unwrap();

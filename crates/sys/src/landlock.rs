@@ -1,9 +1,9 @@
-//! Landlock (landlock(7)): a process gives up, for good and for all that it will start, the files and ports
-//! that it does not name. Owns the three system calls and what each version of them can do. Start reading
-//! at [`Ruleset::new`].
+//! Landlock (landlock(7)): a process permanently gives up all files and ports that it does not name, for itself and
+//! everything it starts. Owns the three system calls and what each version of them can do. Start reading at
+//! [`Ruleset::new`].
 //!
-//! What is open stays usable. Rules are of inodes, found when the ruleset is made: what lies
-//! beneath a directory that is named may come later, a directory that is moved keeps its rule.
+//! Open files stay usable. A rule refers to an inode, which is looked up when the ruleset is made: files beneath a
+//! named directory may be created later, and a directory that is moved keeps its rule.
 
 use std::io;
 use std::os::fd::{AsRawFd as _, FromRawFd as _, OwnedFd};
@@ -12,36 +12,36 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{self, FileType, Mode, OFlags};
 use rustix::io::Errno;
 
-/// What may be done to a file, or to all beneath a directory.
+/// What may be done with a file, or with everything beneath a directory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Access {
-    /// Files are read.
+    /// Reading files.
     Read,
-    /// Files are read, directories listed.
+    /// Reading files and listing directories.
     ReadAndList,
-    /// Directories are listed, no file is read.
+    /// Listing directories, but not reading files.
     List,
-    /// Files without a name are made (O_TMPFILE).
+    /// Creating files without a name (O_TMPFILE).
     Temporary,
 }
 
-/// What a process keeps.
+/// The access that a process keeps.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Rules {
-    /// What is not there is left out: nothing can be done to it then.
+    /// Paths that do not exist are left out: then nothing can be done with them.
     pub files: Vec<(PathBuf, Access)>,
-    /// TCP ports that may be connected to.
+    /// TCP ports that the process may connect to.
     pub ports: Vec<u16>,
 }
 
-/// Rules that the kernel has taken, and that hold for nobody yet.
+/// Rules that the kernel has accepted, but that do not apply to any process yet.
 #[derive(Debug)]
 pub struct Ruleset {
     fd: OwnedFd,
     abi: u32,
 }
 
-/// `struct landlock_ruleset_attr`, as of version 6. Earlier kernels take it while what they do not know is 0.
+/// `struct landlock_ruleset_attr`, as of version 6. Earlier kernels accept it if the fields unknown to them are 0.
 #[repr(C)]
 struct RulesetAttr {
     handled_access_fs: u64,
@@ -63,7 +63,7 @@ struct NetPortAttr {
     port: u64,
 }
 
-// Of <linux/landlock.h>.
+// From <linux/landlock.h>.
 const CREATE_RULESET_VERSION: u32 = 1;
 const RULE_PATH_BENEATH: u32 = 1;
 const RULE_NET_PORT: u32 = 2;
@@ -71,7 +71,7 @@ const WRITE_FILE: u64 = 1 << 1;
 const READ_FILE: u64 = 1 << 2;
 const READ_DIR: u64 = 1 << 3;
 const MAKE_REG: u64 = 1 << 8;
-/// EXECUTE, the three above, and all that makes and removes names: version 1.
+/// EXECUTE, the three above, and all rights that create and remove names: version 1.
 const FS_FIRST: u64 = (1 << 13) - 1;
 const REFER: u64 = 1 << 13;
 const TRUNCATE: u64 = 1 << 14;
@@ -92,28 +92,28 @@ impl Access {
     }
 }
 
-/// The version that this kernel has.
+/// The Landlock version of this kernel.
 ///
 /// # Errors
-/// Why it has none: ENOSYS (older than 5.13, or built without), EOPNOTSUPP (not in the boot parameter
-/// `lsm=`), EPERM (a sandbox that forbids the call).
+/// Why it has none: ENOSYS (older than 5.13, or built without), EOPNOTSUPP (not in the boot parameter `lsm=`), EPERM (a
+/// sandbox forbids the call).
 pub fn abi() -> io::Result<u32> {
     let nothing = std::ptr::null::<RulesetAttr>();
-    // SAFETY: with this flag the kernel reads no memory, and gives a number.
+    // SAFETY: with this flag the kernel reads no memory, and returns a number.
     let version = unsafe {
         libc::syscall(libc::SYS_landlock_create_ruleset, nothing, 0, CREATE_RULESET_VERSION)
     };
-    // At most a small number, or -1.
+    // A small number, or -1.
     u32::try_from(version).map_err(|_| io::Error::last_os_error())
 }
 
 impl Ruleset {
-    /// Looks up the files of the rules, with the rights of now. All that this kernel can forbid and no rule
-    /// allows will be forbidden: files in version 1, ports since 4, signals to processes outside and
-    /// abstract sockets of theirs since 6.
+    /// Looks up the files of the rules, with the current rights. Everything that this kernel can forbid and no rule
+    /// allows will be forbidden: files since version 1, ports since 4, signals to outside processes and their abstract
+    /// sockets since 6.
     ///
     /// # Errors
-    /// As [`abi`]; what is wrong with a path, other than that nothing lies there.
+    /// As [`abi`]; any problem with a path, except that it does not exist.
     pub fn new(rules: &Rules) -> io::Result<Self> {
         let abi = abi()?;
         let since = |version: u32, bits: u64| if abi >= version { bits } else { 0 };
@@ -161,7 +161,7 @@ impl Ruleset {
             Err(error) => return Err(error.into()),
         };
         let kind = FileType::from_raw_mode(fs::fstat(&file)?.st_mode);
-        // What can only be done to a directory would be refused (EINVAL) for anything else.
+        // Rights that only apply to directories would be rejected (EINVAL) for anything else.
         let bits = match kind {
             FileType::Directory => access.bits(),
             _ => access.bits() & (READ_FILE | WRITE_FILE),
@@ -187,8 +187,8 @@ impl Ruleset {
         if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
     }
 
-    /// From now on this thread, and what it starts, keeps only what the rules allow, and gets no right by
-    /// executing anything (PR_SET_NO_NEW_PRIVS). To be called before the process has another thread.
+    /// From now on this thread, and everything it starts, keeps only what the rules allow, and gains no right by
+    /// executing anything (PR_SET_NO_NEW_PRIVS). Call it before the process has another thread.
     ///
     /// # Errors
     /// E2BIG: there are 16 layers of rules already.
@@ -285,7 +285,7 @@ mod tests {
                     std::thread::park();
                 }
             });
-            // Not one that may have a handler here, by another test.
+            // Not a signal for which another test may have installed a handler.
             assert!(process::signal(child.unwrap(), Signal::KILL));
             assert!(matches!(process::reap_waiting().unwrap().1, process::Ended::Killed(9)));
             let outside = rustix::process::getppid().unwrap();

@@ -1,6 +1,6 @@
-//! Owns every `unsafe` line and every direct word with the kernel: epoll, sockets, processes,
-//! signals, affinity, clocks; what it hands out is safe. Must not know HTTP, statistics or policy.
-//! Start reading at [`driver`] for the generator's side, [`process`] for the server's.
+//! Owns every `unsafe` line and every direct system call: epoll, sockets, processes, signals,
+//! affinity, clocks. Its interface is safe. Must not know HTTP, statistics or policy. Start reading
+//! at [`driver`] for the generator's side, [`process`] for the server's.
 
 #![warn(clippy::cast_lossless)]
 

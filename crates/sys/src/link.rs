@@ -1,4 +1,4 @@
-//! Network interfaces, by rtnetlink(7): a veth pair across two namespaces, addresses, up, MTU. Acts on the
+//! Network interfaces, by rtnetlink(7): a veth pair across two namespaces, addresses, interface up, MTU. Acts on the
 //! namespace of the calling thread. Start reading at [`veth`].
 
 use std::io;
@@ -17,7 +17,7 @@ use rustix::net::{AddressFamily as Family, RecvFlags, SendFlags, SocketFlags, So
 
 use crate::namespace::NetNamespace;
 
-/// An answer of the kernel repeats the question: none of ours is longer than this.
+/// A reply of the kernel repeats the request, and none of ours is longer than this.
 const ANSWER_MAX: usize = 4096;
 
 /// One end of a pair.
@@ -25,12 +25,12 @@ const ANSWER_MAX: usize = 4096;
 pub struct End<'a> {
     /// Its name (at most 15 bytes).
     pub name: &'a str,
-    /// Where it lies.
+    /// Its namespace.
     pub namespace: &'a NetNamespace,
 }
 
-/// Makes a pair of Ethernet interfaces, of which what is sent on one arrives at the other; both are
-/// down and have no address. Either goes when its namespace does, and takes the other with it.
+/// Creates a pair of Ethernet interfaces: what is sent on one arrives at the other. Both are down and have no address.
+/// When the namespace of one goes away, both are removed.
 ///
 /// # Errors
 /// EPERM without CAP_NET_ADMIN; EEXIST where a name is taken; EOPNOTSUPP where the kernel has no
@@ -65,7 +65,7 @@ pub fn up(name: &str) -> io::Result<()> {
     ask(RouteNetlinkMessage::SetLink(message), 0)
 }
 
-/// Gives an interface an address, with a network of this many bits beside it.
+/// Gives an interface an address, in a network with this prefix length.
 ///
 /// # Errors
 /// EPERM without CAP_NET_ADMIN; ENODEV where there is no such interface; EEXIST where it has that
@@ -80,13 +80,13 @@ pub fn add_address(name: &str, address: Ipv4Addr, bits: u8) -> io::Result<()> {
     ask(RouteNetlinkMessage::NewAddress(message), NLM_F_CREATE | NLM_F_EXCL)
 }
 
-/// Number of an interface in the calling thread's namespace.
+/// Index of an interface in the calling thread's namespace.
 fn index(name: &str) -> io::Result<u32> {
     let socket = rustix::net::socket(Family::INET, SocketType::DGRAM, None)?;
     Ok(rustix::net::netdevice::name_to_index(&socket, name)?)
 }
 
-/// Sends one request and waits for the kernel's word on it, which comes at once.
+/// Sends one request and waits for the kernel's reply, which comes at once.
 fn ask(request: RouteNetlinkMessage, flags: u16) -> io::Result<()> {
     let mut message = NetlinkMessage::from(request);
     message.header.flags = NLM_F_REQUEST | NLM_F_ACK | flags;
@@ -154,7 +154,7 @@ mod tests {
         server.read_exact(&mut heard).unwrap();
         assert_eq!(&heard, b"over");
         let segment = nix::sys::socket::getsockopt(&client, nix::sys::socket::sockopt::TcpMaxSeg);
-        // 1500 less the headers of IP and TCP, and 12 bytes of time stamps.
+        // 1500 minus the headers of IP and TCP, and minus 12 bytes of TCP timestamps.
         assert_eq!(segment.unwrap(), 1448);
         let mtu = other.run(|| std::fs::read_to_string("/proc/thread-self/net/dev")).unwrap();
         assert!(mtu.unwrap().contains("other:"));
@@ -164,7 +164,7 @@ mod tests {
     fn nothing_of_a_pair_is_left_when_its_namespaces_are_gone() {
         let Some([one, other]) = pair() else { return };
         drop(other);
-        // The kernel clears a namespace away on its own thread.
+        // The kernel removes a namespace in a thread of its own.
         let start = std::time::Instant::now();
         let interfaces = || std::fs::read_to_string("/proc/thread-self/net/dev").unwrap();
         while one.run(interfaces).unwrap().contains("one:") {

@@ -33,39 +33,39 @@ pub enum Mode {
 pub enum MoreData {
     /// More will be sent at once: an incomplete segment is held back (MSG_MORE).
     More,
-    /// Nothing: what there is goes out now.
+    /// No more: everything is sent now.
     Nothing,
 }
 
-/// What connections take from their listener.
+/// Socket options that connections inherit from their listener.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Inherited {
     /// A blocking receive or send fails with `WouldBlock` after this; so does a blocking accept.
     pub call_max: Nanos,
-    /// TCP_NODELAY: a send leaves though an earlier one has not been acknowledged.
+    /// TCP_NODELAY: a send leaves even if an earlier one has not been acknowledged.
     pub nodelay: bool,
 }
 
-/// A listening socket on `addr` (port 0: the kernel chooses), blocking. The kernel caps `backlog` by
+/// A listening socket on `addr` (port 0: the kernel chooses), blocking. The kernel limits `backlog` to
 /// net.core.somaxconn.
 ///
 /// # Errors
 /// EADDRINUSE, EACCES (a port below 1024), EADDRNOTAVAIL, EAFNOSUPPORT.
 pub fn bind(addr: SocketAddr, backlog: u32, conns: Inherited) -> io::Result<TcpListener> {
     let socket = Socket::new(Domain::for_address(addr), Type::STREAM, Some(Protocol::TCP))?;
-    // Connections of an earlier server in TIME_WAIT must not keep the port; a living one still does.
+    // Connections of an earlier server in TIME_WAIT must not block the port; a running server still does.
     socket.set_reuse_address(true)?;
-    // All of it before listen: a connection is a copy of its listener at the end of the handshake,
-    // which may be long before it is accepted.
+    // All of it before listen: a connection copies its listener at the end of the handshake, which may be long before
+    // it is accepted.
     prepare(SockRef::from(&socket), conns)?;
     socket.bind(&addr.into())?;
     socket.listen(listen_backlog(backlog))?;
     Ok(socket.into())
 }
 
-/// `count` further queues for the port of `first`, which listens already (SO_REUSEPORT), with the rest
-/// as for [`bind`]: the kernel chooses by a hash of both addresses in which queue a connection waits.
-/// One that waits in a queue is lost where that is closed, unless net.ipv4.tcp_migrate_req is set.
+/// `count` further queues for the port of `first`, which already listens (SO_REUSEPORT); otherwise like [`bind`]. The
+/// kernel chooses the queue of a connection by a hash of both addresses. When a queue is closed, the connections that
+/// wait in it are lost, unless net.ipv4.tcp_migrate_req is set.
 ///
 /// # Errors
 /// As those of [`bind`].
@@ -75,7 +75,7 @@ pub fn bind_more(
     conns: Inherited,
     count: usize,
 ) -> io::Result<Vec<TcpListener>> {
-    // Said only now that it has the port to itself: two servers that said so before would share it.
+    // Only set now that it has the port to itself: two servers that both set it before bind would share the port.
     SockRef::from(first).set_reuse_port(count > 0)?;
     let addr = first.local_addr()?;
     let queue = |_| {
@@ -90,8 +90,8 @@ pub fn bind_more(
     (0..count).map(queue).collect()
 }
 
-/// Gives a socket that listens already, for another server before or for none yet, what [`bind`] would
-/// have. Connections that wait in it keep what they have.
+/// Gives a socket that already listens, perhaps for an earlier server, the settings of [`bind`]. Connections that wait
+/// in it keep their settings.
 ///
 /// # Errors
 /// None in practice.
@@ -99,13 +99,13 @@ pub fn adopt(listener: &TcpListener, backlog: u32, conns: Inherited) -> io::Resu
     set_mode(listener, Mode::Blocking)?;
     let socket = SockRef::from(listener);
     prepare(socket, conns)?;
-    // Again, on a listening socket, only sets the length of its queue.
+    // Calling listen again on a listening socket only sets the length of its queue.
     SockRef::from(listener).listen(listen_backlog(backlog))
 }
 
 fn prepare(socket: SockRef<'_>, conns: Inherited) -> io::Result<()> {
     socket.set_tcp_nodelay(conns.nodelay)?;
-    // The kernel counts in microseconds and takes 0 for "no bound".
+    // The kernel counts in microseconds, and 0 means "no limit".
     let call_max = Some(Duration::from(conns.call_max).max(Duration::from_micros(1)));
     socket.set_read_timeout(call_max)?;
     socket.set_write_timeout(call_max)
@@ -118,9 +118,9 @@ fn listen_backlog(backlog: u32) -> i32 {
 /// The first descriptor that a service manager passes (SD_LISTEN_FDS_START of sd_listen_fds(3)).
 const PASSED_FIRST: RawFd = 3;
 
-/// The listening socket that the program which started this process has passed on: descriptor 3, by
-/// systemd's protocol. To be asked for only where the environment says that there is one, since the
-/// number is another file's otherwise; a second time it is refused.
+/// The listening socket that was passed by the program which started this process: descriptor 3, by systemd's protocol.
+/// Call it only if the environment announces a socket, because the number belongs to another file otherwise. A second
+/// call is refused.
 ///
 /// # Errors
 /// EBADF, ENOTSOCK; `InvalidInput` where it is no listening TCP socket, or was taken before.
@@ -130,12 +130,12 @@ pub fn passed() -> io::Result<TcpListener> {
     if TAKEN.swap(true, Ordering::Relaxed) {
         return refused("it was taken before");
     }
-    // SAFETY: fcntl with F_GETFD only looks at the number, and fails where it is no open file.
+    // SAFETY: fcntl with F_GETFD only inspects the number, and fails if it is not an open file.
     if unsafe { libc::fcntl(PASSED_FIRST, libc::F_GETFD) } < 0 {
         return Err(io::Error::last_os_error());
     }
-    // SAFETY: it is open, as was just seen, and whoever started this process has left it to us; the
-    // flag above makes sure that there is one owner.
+    // SAFETY: it is open, as just checked, and whoever started this process has left it to us; the flag above makes
+    // sure that there is one owner.
     let fd = unsafe { OwnedFd::from_raw_fd(PASSED_FIRST) };
     let socket = Socket::from(fd);
     if socket.r#type()? != Type::STREAM || !socket.is_listener()? {
@@ -148,8 +148,8 @@ pub fn passed() -> io::Result<TcpListener> {
     Ok(socket.into())
 }
 
-/// The next connection and who made it. `mode` is that of the new socket; whether the call waits is
-/// up to the listener.
+/// The next connection and its peer address. `mode` is that of the new socket; the listener decides whether the call
+/// waits.
 ///
 /// # Errors
 /// `WouldBlock` (none is waiting, or the listener's timeout passed), `Interrupted`, EMFILE, ENFILE,
@@ -163,17 +163,17 @@ pub fn accept(listener: impl AsFd, mode: Mode) -> io::Result<(OwnedFd, SocketAdd
     Ok((socket, peer.unwrap_or(NOBODY)))
 }
 
-/// Where the kernel does not say who made a connection: it was reset before it was accepted.
+/// Used if the kernel does not know the peer: the connection was reset before it was accepted.
 const NOBODY: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), 0);
 
-/// Who made the connection, where accepting did not tell.
+/// The peer address of a connection, if accepting did not return it.
 pub fn peer(socket: impl AsFd) -> SocketAddr {
     let any = rustix::net::getpeername(socket).ok().flatten();
     any.and_then(|any| SocketAddr::try_from(any).ok()).unwrap_or(NOBODY)
 }
 
-/// Whether accepting failed because the process or the machine has nothing left to hold another
-/// connection. Trying again at once would spin.
+/// Whether accepting failed because the process or the machine has no resources left for another connection. An
+/// immediate retry would spin.
 pub fn is_exhaustion(error: &io::Error) -> bool {
     let codes = [libc::EMFILE, libc::ENFILE, libc::ENOBUFS, libc::ENOMEM];
     error.raw_os_error().is_some_and(|code| codes.contains(&code))
@@ -192,28 +192,27 @@ pub fn set_mode(listener: &TcpListener, mode: Mode) -> io::Result<()> {
     listener.set_nonblocking(mode == Mode::NonBlocking)
 }
 
-/// Connections that are established and wait to be accepted, or 0 where the kernel does not tell.
+/// Established connections that wait to be accepted, or 0 if the kernel does not tell.
 pub fn waiting(listener: &TcpListener) -> u32 {
     TcpInfo::of(listener).map_or(0, |info| info.unacknowledged)
 }
 
-/// Makes the kernel begin no further connection on these listening sockets, in any process that shares
-/// them. A SYN is dropped as if the network had lost it. The client sends it again after a second, and
-/// is refused once the socket is closed. What has begun goes on: handshakes complete, and waiting
-/// connections can be accepted. It cannot be undone.
+/// Makes the kernel begin no further connection on these listening sockets, in any process that shares them. A SYN is
+/// dropped as if the network had lost it. The client sends it again after a second, and is refused once the socket is
+/// closed. Begun handshakes complete, and waiting connections can be accepted. It cannot be undone.
 ///
-/// A filter of socket(7), since everything else loses connections: stopping resets what waits, with a
-/// backlog of 0 one connection may still come, and a rule of the firewall needs its rights. Connections
-/// that are accepted later keep the filter, which lets all through that they are sent.
+/// It uses a filter of socket(7), because the alternatives lose connections or need more rights. Ending the listening
+/// state resets waiting connections; with a backlog of 0 one more connection may come; a firewall rule needs its own
+/// rights. Connections that are accepted later inherit the filter, which passes all their packets.
 ///
 /// # Errors
-/// EPERM, ENOMEM, and ENOPROTOOPT where the kernel knows no filters: then some may still begin.
+/// EPERM, ENOMEM, and ENOPROTOOPT if the kernel has no filters: then some connections may still begin.
 pub fn begin_no_more<'a>(listeners: impl Iterator<Item = &'a TcpListener>) -> io::Result<()> {
     const LOAD_BYTE: u16 = (libc::BPF_LD | libc::BPF_B | libc::BPF_ABS) as u16;
     const AND: u16 = (libc::BPF_ALU | libc::BPF_AND | libc::BPF_K) as u16;
     const JUMP_IF_EQUAL: u16 = (libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K) as u16;
     const RETURN: u16 = (libc::BPF_RET | libc::BPF_K) as u16;
-    /// Where the flags lie in a TCP header, with which the packet begins here (RFC 9293, 3.1).
+    /// Offset of the flags in a TCP header, which is where the packet begins here (RFC 9293, 3.1).
     const FLAGS: u32 = 13;
     const SYN: u32 = 0x02;
     const ACK: u32 = 0x10;
@@ -229,16 +228,16 @@ pub fn begin_no_more<'a>(listeners: impl Iterator<Item = &'a TcpListener>) -> io
         SockRef::from(listener).attach_filter(&filter)?;
         any = true;
     }
-    // Another CPU may be at a SYN that has passed before. The kernel waits here (some 15 ms) until every
-    // one has left such work, so that what has begun can be counted.
+    // Another CPU may be processing a SYN that passed before. The kernel waits here (some 15 ms) until every CPU has
+    // left such work, so that begun connections can be counted.
     if any && membarrier(MembarrierCommand::Global).is_err() {
         std::thread::sleep(Duration::from_millis(20));
     }
     Ok(())
 }
 
-/// Listens no longer, in every process that shares the socket: new connections are refused, waiting
-/// ones are reset, and a blocked accept fails with EINVAL.
+/// Stops listening, in every process that shares the socket: new connections are refused, waiting ones are reset, and a
+/// blocked accept fails with EINVAL.
 ///
 /// # Errors
 /// ENOTCONN where it has stopped before.
@@ -282,8 +281,8 @@ pub fn send_two(socket: impl AsFd, head: &[u8], body: &[u8]) -> io::Result<usize
     Ok(rustix::net::sendmsg(socket, &parts, control, send_flags(MoreData::Nothing))?)
 }
 
-/// Sends what the kernel takes of `len` bytes of `file` from `offset` on, without a copy through
-/// this process; 0 where the file has become shorter than `offset`.
+/// Sends what the kernel takes of `len` bytes of `file` from `offset` on, without a copy through this process; 0 if the
+/// file has become shorter than `offset`.
 ///
 /// # Errors
 /// As [`send`], and those of reading the file.
@@ -306,7 +305,7 @@ pub fn shutdown_send(socket: impl AsFd) -> io::Result<()> {
 
 /// Closes at once and without an orderly end: the peer sees a reset.
 pub fn reset(socket: OwnedFd) {
-    // A refusal leaves an orderly close, which is the next best.
+    // If this fails, an orderly close is the next best.
     let _ = sockopt::set_socket_linger(&socket, Some(Duration::ZERO));
 }
 
@@ -443,7 +442,7 @@ mod tests {
         let _clients: Vec<_> = (0..48).map(|_| TcpStream::connect(addr).unwrap()).collect();
         let waiting: Vec<u32> = std::iter::once(&first).chain(&more).map(waiting).collect();
         assert_eq!(waiting.iter().sum::<u32>(), 48);
-        // Of 3^48 ways to spread them, 3 * 2^48 leave one out.
+        // Of 3^48 distributions, about 3 * 2^48 leave a queue empty.
         assert!(waiting.iter().all(|&waiting| waiting > 0), "{waiting:?}");
         let refused = bind(addr, 16, CONNS).unwrap_err();
         assert_eq!(refused.kind(), io::ErrorKind::AddrInUse);

@@ -1,16 +1,16 @@
-//! A mark that a program hands down to all that it starts, by which they can be found and killed, whatever
-//! group, session or parent they have given themselves. Owns the mark and the search. Start reading at
-//! [`Marks`] and [`kill_marked`].
+//! A mark that a program passes on to everything it starts. By this mark its descendants can be found and killed,
+//! whatever group, session or parent they have chosen. Owns the mark and the search. Start reading at [`Marks`] and
+//! [`kill_marked`].
 //!
-//! The mark is a limit of the process that the kernel keeps, hands down by fork and exec, and otherwise
-//! ignores: RLIMIT_LOCKS, of no effect since Linux 2.6 (getrlimit(2)). A daemon keeps it through
-//! setsid(2), two forks, closed files and an exec. What was considered instead: a cgroup for each program
-//! needs a hierarchy that was delegated to the server; a subreaper is not told whose orphans it is given;
-//! a supervising process for each program costs a fork more. The mark costs the new process one system
-//! call. A program that sets this limit itself escapes: one of the same user could kill the server as well.
+//! The mark is a process limit that the kernel stores and passes on by fork and exec, but otherwise ignores:
+//! RLIMIT_LOCKS, without effect since Linux 2.6 (getrlimit(2)). A daemon keeps it through setsid(2), two forks, closed
+//! files and an exec. The alternatives: a cgroup for each program needs a hierarchy that was delegated to the server; a
+//! subreaper is not told whose orphans it receives; a supervising process for each program costs one more fork. The
+//! mark costs the new process one system call. A program that sets this limit itself escapes, but one of the same user
+//! could kill the server as well.
 //!
-//! A search asks each process of the machine for its limit (prlimit(2), 0.3 us each), so it is for those who
-//! have ended something, and for no request that went well.
+//! A search asks each process of the machine for its limit (prlimit(2), 0.3 us each). So use it after ending a program,
+//! and not for requests that went well.
 
 use std::io;
 use std::sync::atomic::Ordering::Relaxed;
@@ -20,24 +20,24 @@ use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 
 use crate::process::SharedCells;
 
-/// In every mark, so that no limit that somebody has set is one: 4.6 * 10^18 locks.
+/// Set in every mark, so that no limit that somebody has set looks like a mark: 4.6 * 10^18 locks.
 const IS_MARK: u64 = 1 << 62;
 
-/// Bits of what tells the marks of one server from those of others: random.
+/// Random bits that distinguish the marks of one server from those of others.
 const FAMILY_BITS: u32 = 30;
 
-/// Searches in a row: each one kills what those before it have started meanwhile.
+/// Most searches in a row: each one kills what earlier victims have started meanwhile.
 const ROUNDS_MAX: usize = 100;
 
-/// What one program and its descendants bear.
+/// The mark of one program and its descendants.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Mark(u64);
 
-/// Marks of one server, that no other one uses. Processes that are forked draw from the same.
+/// The marks of one server, which no other server uses. Forked processes draw from the same sequence.
 #[derive(Debug)]
 pub struct Marks {
     family: u64,
-    /// One cell: how many there are. It wraps after 4 * 10^9 programs.
+    /// One cell with the number of marks drawn. It wraps after 4 * 10^9 programs.
     drawn: SharedCells,
 }
 
@@ -46,11 +46,11 @@ impl Mark {
         self.0
     }
 
-    /// That of a process; `None`: it has none, is gone, or is another user's.
+    /// The mark of a process; `None`: it has none, is gone, or belongs to another user.
     fn of(pid: Pid) -> Option<Self> {
         let mut limit = libc::rlimit64 { rlim_cur: 0, rlim_max: 0 };
         let (pid, nothing) = (pid.as_raw_nonzero().get(), std::ptr::null());
-        // SAFETY: the kernel writes a limit to where there is room for one, and is given none to set.
+        // SAFETY: the kernel writes the current limit to valid memory, and sets no limit because it is given none.
         let asked = unsafe { libc::prlimit64(pid, libc::RLIMIT_LOCKS, nothing, &raw mut limit) };
         let is_one = asked == 0 && limit.rlim_max & !(IS_MARK - 1) == IS_MARK;
         is_one.then_some(Self(limit.rlim_max))
@@ -58,10 +58,10 @@ impl Mark {
 }
 
 impl Marks {
-    /// None drawn yet.
+    /// A new sequence.
     ///
     /// # Errors
-    /// ENOMEM; where the kernel gives no random number.
+    /// ENOMEM; or the kernel provides no random number.
     pub fn new() -> io::Result<Self> {
         let mut random = [0; 4];
         let count = rustix::rand::getrandom(&mut random, rustix::rand::GetRandomFlags::empty())?;
@@ -72,12 +72,12 @@ impl Marks {
         Ok(Self { family: IS_MARK | family << 32, drawn: SharedCells::new(1)? })
     }
 
-    /// The next one.
+    /// The next mark.
     pub fn next(&self) -> Mark {
         Mark(self.family | u64::from(self.drawn[0].fetch_add(1, Relaxed)))
     }
 
-    /// Kills every process that bears any of these; does nothing where none was drawn.
+    /// Kills every process with any of these marks; does nothing if none was drawn.
     ///
     /// # Errors
     /// As [`kill_marked`].
@@ -89,9 +89,9 @@ impl Marks {
     }
 }
 
-/// Kills the processes whose mark is one of those, and what they start meanwhile; returns how many there
-/// were, zombies too. Whoever bears no such mark is never hit: a process is held by a descriptor (pidfd)
-/// before it is asked for its mark.
+/// Kills the processes whose mark matches, and what they start meanwhile; returns how many there were, zombies
+/// included. Processes without such a mark are never hit: a process is held by a descriptor (pidfd) before it is asked
+/// for its mark.
 ///
 /// # Errors
 /// Where /proc is not mounted.
@@ -110,7 +110,7 @@ pub fn kill_marked(is_one: impl Fn(Mark) -> bool) -> io::Result<usize> {
                 }
             }
         }
-        // What has been killed starts nothing any more, not even in the middle of a fork.
+        // A killed process starts nothing any more, not even in the middle of a fork.
         if killed.len() == before {
             break;
         }

@@ -1,11 +1,10 @@
-//! Network namespaces: a separate network stack, with its own interfaces, ports, TIME_WAIT sockets,
-//! counters and `net.*` settings. Ours have no name: the kernel clears one away when the last process and
-//! descriptor that hold it are gone, so that none can be left behind.
+//! Network namespaces: a separate network stack, with its own interfaces, ports, TIME_WAIT sockets, counters and
+//! `net.*` settings. Ours have no name, so none can be left behind: the kernel removes one when the last process and
+//! descriptor that hold it are gone.
 //!
-//! A thread is in one namespace, and a thread or process that it starts begins in the same. What a
-//! thread reads below `/proc/sys/net` and `/proc/thread-self/net` is of its own namespace;
-//! `/proc/net` is that of the process's first thread, whoever reads.
-//! Start reading at [`NetNamespace::new`].
+//! Each thread is in one namespace, and the threads and processes that it starts begin in the same one. Below
+//! `/proc/sys/net` and `/proc/thread-self/net` a thread reads its own namespace; `/proc/net` is that of the process's
+//! first thread, whoever reads. Start reading at [`NetNamespace::new`].
 
 use std::fs::File;
 use std::io;
@@ -14,20 +13,20 @@ use std::panic::resume_unwind;
 
 use nix::sched::{CloneFlags, setns, unshare};
 
-/// A network namespace, alive as long as this is (or a process in it).
+/// A network namespace. It exists while this value exists, or a process is in it.
 #[derive(Debug)]
 pub struct NetNamespace {
     fd: OwnedFd,
 }
 
 impl NetNamespace {
-    /// A new one, with nothing in it but a loopback interface that is down.
+    /// A new namespace that contains only a loopback interface, which is down.
     ///
     /// # Errors
     /// EPERM without CAP_SYS_ADMIN; ENOSPC where `user.max_net_namespaces` is reached; no thread
     /// left.
     pub fn new() -> io::Result<Self> {
-        // Its own thread, for there is no way out of a namespace that was not opened before.
+        // In a thread of its own: a thread can only leave a namespace for one that was opened before.
         let made = std::thread::Builder::new().name("namespace".to_owned()).spawn(|| {
             unshare(CloneFlags::CLONE_NEWNET)?;
             Self::current()
@@ -35,7 +34,7 @@ impl NetNamespace {
         made.join().unwrap_or_else(|panic| resume_unwind(panic))
     }
 
-    /// The one that the calling thread is in.
+    /// The namespace of the calling thread.
     ///
     /// # Errors
     /// Where /proc is not mounted.
@@ -53,7 +52,7 @@ impl NetNamespace {
         Self::current().is_ok_and(|here| same(&here))
     }
 
-    /// Another handle on the same one.
+    /// Another handle to the same namespace.
     ///
     /// # Errors
     /// EMFILE.
@@ -61,7 +60,7 @@ impl NetNamespace {
         Ok(Self { fd: self.fd.try_clone()? })
     }
 
-    /// Moves the calling thread into it, for good: threads that it starts from now on begin there.
+    /// Moves the calling thread into it permanently: threads that it starts from now on begin there.
     ///
     /// # Errors
     /// EPERM without CAP_SYS_ADMIN.
@@ -69,8 +68,8 @@ impl NetNamespace {
         Ok(setns(&self.fd, CloneFlags::CLONE_NEWNET)?)
     }
 
-    /// Runs `work` in it, on its own thread; a panic there is one here. Sockets, threads and
-    /// processes that `work` makes belong to the namespace wherever they are used afterwards.
+    /// Runs `work` in it, on a new thread; a panic there is passed on. Sockets, threads and processes that `work`
+    /// creates stay in the namespace wherever they are used afterwards.
     ///
     /// # Errors
     /// EPERM without CAP_SYS_ADMIN; no thread left.
@@ -97,7 +96,7 @@ pub(crate) mod tests {
     use std::net::TcpListener;
     use std::panic::{AssertUnwindSafe, catch_unwind};
 
-    /// A namespace; `None`, said and counted, where this account may not make one.
+    /// A namespace; `None`, with a note of the skipped test, if this account may not create one.
     pub(crate) fn namespace() -> Option<NetNamespace> {
         match NetNamespace::new() {
             Ok(made) => Some(made),
@@ -142,7 +141,7 @@ pub(crate) mod tests {
     #[test]
     fn a_panic_inside_is_one_outside() {
         let Some(made) = namespace() else { return };
-        // Without the hook that prints: its lock could be held across the fork of another test.
+        // Without the hook that prints: another test's fork could copy its lock while it is held.
         let planted = || made.run(|| resume_unwind(Box::new("planted")));
         let caught = catch_unwind(AssertUnwindSafe(planted)).unwrap_err();
         assert_eq!(caught.downcast_ref(), Some(&"planted"));

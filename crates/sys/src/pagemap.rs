@@ -1,9 +1,9 @@
-//! Owns the question where a process has pages (`PAGEMAP_SCAN`, Linux 6.7, admin-guide/mm/pagemap): a
-//! server may reserve gigabytes of addresses and use a few pages of them, and `/proc/PID/pagemap` has 8
-//! bytes for each address page, used or not. Start reading at [`occupied`].
+//! Owns the question where a process has pages (`PAGEMAP_SCAN`, Linux 6.7, admin-guide/mm/pagemap). A server may
+//! reserve gigabytes of addresses and use only a few pages of them, while `/proc/PID/pagemap` has 8 bytes for each page
+//! of addresses, used or not. Start reading at [`occupied`].
 //!
-//! Cost: one ioctl for each mapping, some 0.5 us and 1 us for each 2 MiB that have pages; it holds the
-//! process's mmap lock for reading meanwhile.
+//! Cost: one ioctl for each mapping, some 0.5 us plus 1 us for each 2 MiB that have pages. It holds the process's mmap
+//! lock for reading meanwhile.
 
 use std::fs::File;
 use std::io;
@@ -39,15 +39,15 @@ struct Scan {
 
 const PRESENT: u64 = 1 << 3;
 const SWAPPED: u64 = 1 << 4;
-/// The page of zeros that the kernel lends to whoever only reads memory that it never wrote.
+/// The zero page, which the kernel maps for memory that was read but never written.
 const ZERO: u64 = 1 << 5;
 
 const PAGEMAP_SCAN: Opcode = opcode::read_write::<Scan>(b'f', 16);
 /// Regions of one call.
 const REGIONS: usize = 256;
 
-/// Adds the parts of `addresses` in which the process has pages, in memory or swapped out; the page of
-/// zeros is no page of its own. `pagemap` is a `/proc/PID/pagemap`.
+/// Adds the parts of `addresses` in which the process has pages, in memory or swapped out. The zero page does not
+/// count. `pagemap` is a `/proc/PID/pagemap`.
 ///
 /// # Errors
 /// The kernel has no such call (`ENOTTY`, before 6.7), or the process has ended.
@@ -58,7 +58,7 @@ pub fn occupied(
 ) -> io::Result<()> {
     let mut from = addresses.start;
     while from < addresses.end {
-        // Those that the kernel does not fill in stay empty.
+        // Regions that the kernel does not fill in stay empty.
         let mut regions = [Region::default(); REGIONS];
         let mut scan = Scan {
             size: size_of::<Scan>() as u64,
@@ -74,7 +74,7 @@ pub fn occupied(
             any_of: PRESENT | SWAPPED,
             returned: PRESENT | SWAPPED,
         };
-        // SAFETY: the kernel takes a `struct pm_scan_arg` with this number, which `Scan` mirrors.
+        // SAFETY: for this ioctl number the kernel takes a `struct pm_scan_arg`, which `Scan` mirrors.
         let asked = unsafe { Updater::<PAGEMAP_SCAN, Scan>::new(&mut scan) };
         // SAFETY: the kernel writes `walk_end`, and at most `n_regions` regions from `regions` on: that
         // array is ours alone and lives until the call has returned.

@@ -7,7 +7,7 @@ use rustix::event::{PollFd, Timespec, poll};
 use units::Nanos;
 
 /// Waits until one of the files is ready, a signal arrives, or the time is over (`None`: no limit).
-/// `files` then say which are ready: none after a signal.
+/// Afterwards `files` say which are ready; none after a signal.
 ///
 /// # Errors
 /// ENOMEM.
@@ -22,7 +22,7 @@ pub fn wait_for(files: &mut [PollFd<'_>], most: Option<Nanos>) -> io::Result<()>
     }
 }
 
-/// A time as poll takes it.
+/// A time in the form that poll takes.
 pub fn timespec(time: Nanos) -> Timespec {
     Timespec { tv_sec: (time.0 / 1_000_000_000) as i64, tv_nsec: (time.0 % 1_000_000_000) as _ }
 }

@@ -1,4 +1,4 @@
-//! Processes of a server that forks: start one, learn of its end, share counters with it. Owns the rules of
+//! Processes of a server that forks: starting one, learning of its end, sharing counters with it. Owns the rules of
 //! fork. Start reading at [`fork`].
 
 use std::ffi::CString;
@@ -16,21 +16,21 @@ use rustix::process::{WaitId, WaitIdOptions, WaitOptions, WaitStatus};
 /// How a child ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ended {
-    /// By itself, with this exit status.
+    /// It exited with this status.
     Exited(u8),
-    /// By this signal.
+    /// This signal killed it.
     Killed(i32),
 }
 
 /// The exit status of a child whose closure panicked.
 pub const PANICKED: u8 = 101;
 
-/// Starts a child that runs `child` and ends with the status that it returns; `name` (at most 15
-/// bytes) is what ps and top show. The child is killed when this process ends, however it ends.
+/// Starts a child that runs `child` and exits with the status that it returns; `name` (at most 15 bytes) is what ps and
+/// top show. The child is killed when this process ends for any reason.
 ///
 /// # Errors
-/// EAGAIN, ENOMEM; and `Other` where this process has more than one thread: the child would have a
-/// copy of the others' locks and nobody to release them.
+/// EAGAIN, ENOMEM; and `Other` if this process has more than one thread: the child would have a copy of their locks and
+/// nobody to release them.
 pub fn fork(name: &str, child: impl FnOnce() -> u8) -> io::Result<Pid> {
     let threads = threads()?;
     if threads != 1 {
@@ -38,14 +38,14 @@ pub fn fork(name: &str, child: impl FnOnce() -> u8) -> io::Result<Pid> {
         return Err(io::Error::other(why));
     }
     let parent = rustix::process::getpid();
-    // SAFETY: this process has one thread, so no lock is held by anyone else and the child may do
-    // all that the parent might.
+    // SAFETY: this process has one thread, so no other thread holds a lock and the child may do everything that the
+    // parent may.
     match unsafe { nix::unistd::fork() }? {
         ForkResult::Parent { child } => Ok(pid_of(child.as_raw())),
         ForkResult::Child => {
             let status = catch_unwind(AssertUnwindSafe(|| {
                 let _ = die_with_parent();
-                // The parent may have ended between fork and the line above, which then never fires.
+                // The parent may have ended between fork and the line above; then the signal never fires.
                 if rustix::process::getppid() != Some(parent) {
                     return PANICKED;
                 }
@@ -59,10 +59,10 @@ pub fn fork(name: &str, child: impl FnOnce() -> u8) -> io::Result<Pid> {
     }
 }
 
-/// A child that has ended and was not reported before, without waiting.
+/// A child that has ended and was not reported before; does not wait.
 ///
 /// # Errors
-/// None in practice; that there is no child at all is `None`.
+/// None in practice; without children the result is `None`.
 pub fn reap() -> io::Result<Option<(Pid, Ended)>> {
     match rustix::process::wait(WaitOptions::NOHANG) {
         Ok(found) => Ok(found.map(told)),
@@ -71,7 +71,7 @@ pub fn reap() -> io::Result<Option<(Pid, Ended)>> {
     }
 }
 
-/// The next child that ends, waiting for it.
+/// Waits for the next child that ends.
 ///
 /// # Errors
 /// ECHILD where there is no child.
@@ -85,13 +85,13 @@ pub fn reap_waiting() -> io::Result<(Pid, Ended)> {
     }
 }
 
-/// Waits for the end of one child; returns at once where it was reaped.
+/// Waits for the end of one child; returns at once if it was reaped.
 pub fn reap_this(pid: Pid) {
     let wait = || rustix::process::waitpid(Some(pid), WaitOptions::empty());
     while matches!(wait(), Err(rustix::io::Errno::INTR)) {}
 }
 
-/// Whether a child that was not reaped yet has ended; it stays to be reaped.
+/// Whether a child that was not reaped yet has ended; does not reap it.
 pub fn has_ended(pid: Pid) -> bool {
     let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
     !matches!(rustix::process::waitid(WaitId::Pid(pid), options), Ok(None))
@@ -102,13 +102,13 @@ fn told((pid, status): (Pid, WaitStatus)) -> (Pid, Ended) {
     (pid, status.terminating_signal().map_or_else(exited, Ended::Killed))
 }
 
-/// Sends a signal to a child that was not reaped yet, so that the pid cannot be another's. Returns
-/// whether there was someone to receive it.
+/// Sends a signal to a child that was not reaped yet, so that the pid cannot belong to another process. Returns whether
+/// the child could receive it.
 pub fn signal(pid: Pid, signal: Signal) -> bool {
     rustix::process::kill_process(pid, signal).is_ok()
 }
 
-/// Has the kernel kill this process when the thread that started it ends.
+/// Makes the kernel kill this process when the thread that started it ends.
 ///
 /// # Errors
 /// None in practice.
@@ -116,15 +116,15 @@ pub fn die_with_parent() -> io::Result<()> {
     Ok(rustix::process::set_parent_process_death_signal(Some(Signal::KILL))?)
 }
 
-/// Takes back [`die_with_parent`], and returns a file that is readable once the parent has ended. What
-/// the process holds can then be put away first.
+/// Undoes [`die_with_parent`], and returns a file that becomes readable when the parent has ended, so that the process
+/// can clean up first.
 ///
 /// # Errors
 /// EMFILE; ESRCH where the parent has ended.
 pub fn outlive_parent() -> io::Result<OwnedFd> {
     let parent = rustix::process::getppid().ok_or(rustix::io::Errno::SRCH)?;
     let ended = rustix::process::pidfd_open(parent, rustix::process::PidfdFlags::empty())?;
-    // Until here the kernel kills it with its parent, so that the number was that of its parent.
+    // Until this call the kernel kills it with its parent, so the number was really that of its parent.
     rustix::process::set_parent_process_death_signal(None)?;
     Ok(ended)
 }
@@ -132,7 +132,7 @@ pub fn outlive_parent() -> io::Result<OwnedFd> {
 /// What ps, top and /proc/PID/comm show for the calling thread; the kernel keeps 15 bytes.
 pub fn set_name(name: &str) {
     let kept: Vec<u8> = name.bytes().filter(|&byte| byte != 0).take(15).collect();
-    // A name that cannot be set is not worth a failure.
+    // Failure is ignored: the name is only cosmetic.
     let _ = rustix::thread::set_name(&CString::new(kept).unwrap_or_default());
 }
 
@@ -149,28 +149,28 @@ pub fn threads() -> io::Result<usize> {
     Ok(std::fs::read_dir("/proc/self/task")?.count())
 }
 
-/// Counters that this process and the children it will fork see alike: an anonymous shared mapping
-/// of zeroes, read as a slice. Memory is taken page by page as it is written to.
+/// Counters that this process and the children it forks share: an anonymous shared mapping of zeroes, read as a slice.
+/// Memory is allocated page by page on first write.
 #[derive(Debug)]
 pub struct SharedCells<C: Cell = AtomicU32> {
     start: NonNull<C>,
     len: usize,
 }
 
-/// What may be shared so: atomics, of which zero bytes are a value.
+/// Types that may be shared so: atomics, for which zero bytes are a valid value.
 pub trait Cell: sealed::Zeroable + Sync {}
 
 impl Cell for AtomicU32 {}
 impl Cell for AtomicU64 {}
 
 mod sealed {
-    /// Nobody else may say of a type that it can be shared: the mapping's soundness rests on it.
+    /// Sealed: no other code may declare a type shareable, because the mapping's soundness depends on it.
     pub trait Zeroable {}
     impl Zeroable for super::AtomicU32 {}
     impl Zeroable for super::AtomicU64 {}
 }
 
-// SAFETY: the mapping belongs to the value, not to a thread, and is only reached through atomics.
+// SAFETY: the mapping belongs to the value, not to a thread, and is only accessed through atomics.
 unsafe impl<C: Cell> Send for SharedCells<C> {}
 // SAFETY: as above; a `&C` may be used by any number of threads, for `Cell` needs `Sync`.
 unsafe impl<C: Cell> Sync for SharedCells<C> {}
@@ -229,10 +229,10 @@ pub(crate) mod tests {
 
     use super::*;
 
-    /// Runs `test` in a copy of this process, which has one thread: that of the test.
+    /// Runs `test` in a copy of this process that has only the test's thread.
     pub(crate) fn alone(test: impl FnOnce()) {
-        // SAFETY: of the harness's threads none is in the child, which only uses the allocator (glibc
-        // makes it usable after fork) and system calls, and ends by _exit.
+        // SAFETY: none of the harness's threads is in the child, which only uses the allocator (glibc makes it usable
+        // after fork) and system calls, and ends by _exit.
         match unsafe { nix::unistd::fork() }.unwrap() {
             ForkResult::Parent { child } => {
                 let ended =
@@ -297,7 +297,7 @@ pub(crate) mod tests {
             reap_waiting().unwrap();
             parent.unwrap();
             drop(alive);
-            // The end comes once nobody has the writing side: the grandchild is gone.
+            // The end of the pipe comes when the last writer is gone, which is the grandchild.
             assert_eq!(std::io::Read::read(&mut { ended }, &mut [0]).unwrap(), 0);
         });
     }

@@ -1,16 +1,16 @@
-//! Programs that a server starts for a request: with three files, a directory and an environment, in a
-//! process group of its own, and with nothing else of ours. Owns how one is started, killed and reaped.
-//! Start reading at [`start`].
+//! Programs that a server starts for a request: with three files, a directory and an environment, in a process group of
+//! their own, and with no other descriptor of ours. Owns how one is started, killed and reaped. Start reading at
+//! [`start`].
 //!
-//! Cost: the new process shares the memory of the caller until the exec (CLONE_VM and CLONE_VFORK), so that
-//! a start costs the same in a process of 400 threads and some GiB as in a small one; fork would copy
-//! page tables. posix_spawn does the same, and asks for or sets each of 64 signals, takes a stack from the
-//! kernel and gives it back, and leaves the descriptor of the process to be asked for: 10 us of the 80
-//! that a start costs the caller. What takes the time is the exec itself, 300 us and more.
+//! Cost: the new process shares the memory of the caller until the exec (CLONE_VM and CLONE_VFORK). So a start costs
+//! the same in a process with 400 threads and some GiB as in a small one; fork would copy page tables. posix_spawn does
+//! the same, but it queries or sets each of 64 signals, maps and unmaps a stack, and needs a further call for the
+//! process descriptor: 10 us of the 80 us that a start costs the caller. Most of the time is the exec itself, 300 us
+//! and more.
 //!
-//! A program is known by a descriptor (pidfd), so that waiting for it is waiting for a file: no SIGCHLD,
-//! and no race with whoever else reaps children in this process. Its number stays its own until it is
-//! reaped, which only [`Program::reap`] does, so that a signal to its group never hits a stranger.
+//! A program is identified by a descriptor (pidfd), so that waiting for it is waiting for a file: no SIGCHLD, and no
+//! race with other code that reaps children in this process. Its number is not reused until it is reaped, which only
+//! [`Program::reap`] does, so a signal to its group never hits another process.
 
 use std::cell::RefCell;
 use std::ffi::{CStr, c_char, c_int, c_void};
@@ -27,12 +27,12 @@ use crate::process::Ended;
 /// Bytes of the stack on which a new process runs up to its exec.
 const STACK_BYTES: usize = 32 * 1024;
 
-/// What to start.
+/// The program to start.
 #[derive(Debug)]
 pub struct Spec<'a> {
-    /// Path of the program; a relative one counts from `directory`.
+    /// Path of the program; a relative one is relative to `directory`.
     pub path: &'a CStr,
-    /// Its arguments, the first its name.
+    /// Its arguments; the first is its name.
     pub arguments: &'a [&'a CStr],
     /// All of its environment, as `NAME=VALUE`.
     pub environment: &'a [&'a CStr],
@@ -40,13 +40,13 @@ pub struct Spec<'a> {
     pub directory: Option<BorrowedFd<'a>>,
     /// Its standard input, output and error. None of them may be among the first three descriptors.
     pub files: [BorrowedFd<'a>; 3],
-    /// Whether the kernel kills it when the thread that started it ends, however that came to be.
+    /// Whether the kernel kills it when the thread that started it ends for any reason.
     pub dies_with_caller: bool,
-    /// What it and all that it starts are known by.
+    /// The mark of the program and of everything it starts.
     pub mark: Option<Mark>,
 }
 
-/// A program that was started, and not reaped.
+/// A program that was started and not yet reaped.
 #[derive(Debug)]
 pub struct Program {
     pid: Pid,
@@ -54,14 +54,13 @@ pub struct Program {
     mark: Option<Mark>,
 }
 
-/// Starts a program as the leader of its own process group, every signal at its default and none
-/// blocked, and no descriptor but the three: all others of this process are closed by the exec.
+/// Starts a program as the leader of its own process group, with every signal at its default and none blocked. It has
+/// only the three descriptors: the exec closes all others of this process.
 ///
 /// # Errors
-/// What the exec says (ENOENT, EACCES, ENOEXEC, E2BIG, ETXTBSY) and what keeps a process from coming to
-/// be (EAGAIN, ENOMEM, EMFILE).
+/// Errors of the exec (ENOENT, EACCES, ENOEXEC, E2BIG, ETXTBSY) and of creating a process (EAGAIN, ENOMEM, EMFILE).
 pub fn start(spec: &Spec<'_>) -> io::Result<Program> {
-    // Ours all close on exec; some may have come from whoever started this process.
+    // Our own descriptors all close on exec; some may have come from whoever started this process.
     static INHERITED: OnceLock<Result<(), i32>> = OnceLock::new();
     let closed = INHERITED.get_or_init(|| {
         crate::child::close_on_exec_from(3).map_err(|error| error.raw_os_error().unwrap_or(0))
@@ -80,7 +79,7 @@ pub fn start(spec: &Spec<'_>) -> io::Result<Program> {
         failed: 0,
     };
     let mut pidfd = -1;
-    // Blocked in the child too, until nothing of ours would handle one.
+    // Signals stay blocked in the child, so that none of our handlers runs there.
     let pid = with_signals_blocked(|| clone(&mut launch, &mut pidfd))?;
     let pid = Pid::from_raw(pid).expect("a process that was started has a number");
     // SAFETY: the call that succeeded opened it for us.
@@ -98,7 +97,7 @@ pub fn start(spec: &Spec<'_>) -> io::Result<Program> {
     }
 }
 
-/// What the new process is to do, in memory that it shares with us until its exec.
+/// Instructions for the new process, in memory that it shares with us until its exec.
 struct Launch {
     path: *const c_char,
     arguments: *const *const c_char,
@@ -106,18 +105,18 @@ struct Launch {
     directory: Option<c_int>,
     files: [c_int; 3],
     changed: &'static [c_int],
-    /// With whose end it dies, if with any.
+    /// The parent whose end kills it, if any.
     parent: Option<Pid>,
     mark: Option<Mark>,
-    /// From it: the error that kept it from the exec.
+    /// Set by the new process: the error that prevented the exec.
     failed: c_int,
 }
 
-/// Starts a process that has done what `launch` says when this returns, or says there why not. Returns its
-/// number.
+/// Starts a process. When this returns, the process has done what `launch` says, or has stored there why not. Returns
+/// its number.
 fn clone(launch: &mut Launch, pidfd: &mut c_int) -> io::Result<c_int> {
     thread_local! {
-        /// This thread waits while the new process uses it, so that one is enough.
+        /// This thread waits while the new process uses the stack, so one is enough.
         static STACK: RefCell<Vec<u128>> = const { RefCell::new(Vec::new()) };
     }
     STACK.with_borrow_mut(|stack| {
@@ -135,9 +134,9 @@ fn clone(launch: &mut Launch, pidfd: &mut c_int) -> io::Result<c_int> {
     })
 }
 
-/// The new process, up to its exec. Its result is the status with which it ends where that fails.
+/// The new process, up to its exec. If that fails, the result is its exit status.
 extern "C" fn exec(launch: *mut c_void) -> c_int {
-    // SAFETY: it is that of `clone`, whose thread waits.
+    // SAFETY: it comes from `clone`, whose thread waits.
     let launch = unsafe { &mut *launch.cast::<Launch>() };
     let error = prepare(launch).err().unwrap_or_else(|| {
         // SAFETY: the strings and the lists of them outlive the call.
@@ -154,7 +153,7 @@ fn prepare(launch: &Launch) -> io::Result<()> {
     checked(unsafe { libc::setpgid(0, 0) })?;
     if let Some(mark) = launch.mark {
         let limit = libc::rlimit64 { rlim_cur: mark.as_limit(), rlim_max: mark.as_limit() };
-        // Where a lower limit was set for this server it may not be raised: then it has no mark.
+        // If a lower limit was set for this server, it cannot be raised: then the process has no mark.
         // SAFETY: the kernel reads a limit that lives through the call.
         unsafe { libc::setrlimit64(libc::RLIMIT_LOCKS, &raw const limit) };
     }
@@ -172,7 +171,7 @@ fn prepare(launch: &Launch) -> io::Result<()> {
     }
     if launch.parent.is_some() {
         rustix::process::set_parent_process_death_signal(Some(Signal::KILL))?;
-        // It may have ended before that, which then never fires.
+        // The parent may have ended before that; then the signal never fires.
         if rustix::process::getppid() != launch.parent {
             return Err(rustix::io::Errno::SRCH.into());
         }
@@ -186,18 +185,18 @@ fn checked(result: c_int) -> io::Result<()> {
     if result == -1 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 
-/// Signals that are not at their default here: an ignored one (SIGPIPE of ours) would survive the exec, and
-/// a handler of ours could still run before it. Asked once, at the first start: those who serve have set
-/// theirs by then.
+/// Signals that are not at their default here: an ignored one (SIGPIPE, which we ignore) would survive the exec, and a
+/// handler of ours could still run before it. Queried once, at the first start: the servers have installed their
+/// handlers by then.
 fn changed() -> &'static [c_int] {
     static CHANGED: OnceLock<Vec<c_int>> = OnceLock::new();
     CHANGED.get_or_init(|| {
         let is_changed = |signal: &c_int| {
             let mut action = MaybeUninit::<libc::sigaction>::uninit();
-            // SAFETY: nothing is set; the pointer is to room for what is.
+            // SAFETY: nothing is set; the pointer is to memory for the current action.
             let asked = unsafe { libc::sigaction(*signal, std::ptr::null(), action.as_mut_ptr()) };
-            // It fails for those that the C library keeps for itself.
-            // SAFETY: a call that succeeded filled it.
+            // It fails for signals that the C library reserves.
+            // SAFETY: a successful call filled it.
             asked == 0 && unsafe { action.assume_init_ref() }.sa_sigaction != libc::SIG_DFL
         };
         (1..=libc::SIGRTMAX()).filter(is_changed).collect()
@@ -216,17 +215,17 @@ fn with_signals_blocked<T>(act: impl FnOnce() -> T) -> T {
 }
 
 impl Program {
-    /// Its number, which is its group's too.
+    /// Its process number, which is also that of its group.
     pub fn pid(&self) -> i32 {
         self.pid.as_raw_nonzero().get()
     }
 
-    /// What it and all that it has started are known by.
+    /// The mark of the program and of everything it has started.
     pub fn mark(&self) -> Option<Mark> {
         self.mark
     }
 
-    /// Kills it, its group, and all else that it has started: asks every process of the machine.
+    /// Kills it, its group, and everything else that it has started. Queries every process of the machine.
     ///
     /// # Errors
     /// As [`mark::kill_marked`].
@@ -238,10 +237,9 @@ impl Program {
         }
     }
 
-    /// Kills it and all of its group, which are its descendants except those that left it. These are known by
-    /// their mark.
+    /// Kills it and its whole group. Descendants that left the group are only found by their mark.
     pub fn kill(&self) {
-        // Not reaped yet, so that the number is still its own; a group of zombies is no error.
+        // Not reaped yet, so the number is still its own; a group of zombies is not an error.
         let _ = rustix::process::kill_process_group(self.pid, Signal::KILL);
     }
 
@@ -251,17 +249,17 @@ impl Program {
         let _ = rustix::process::kill_process_group(self.pid, Signal::TERM);
     }
 
-    /// Whether it has ended; it stays to be reaped, and its group its own.
+    /// Whether it has ended. It is not reaped, so the number of its group is not reused.
     pub fn has_ended(&self) -> bool {
         let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
         let id = WaitId::PidFd(self.pidfd.as_fd());
         !matches!(rustix::process::waitid(id, options), Ok(None))
     }
 
-    /// How it ended, without waiting; `None`: it runs. Reaps it, so that it may be asked once.
+    /// How it ended, without waiting; `None`: it still runs. Reaps it, so the status is returned only once.
     ///
     /// # Errors
-    /// ECHILD where it was reaped before.
+    /// ECHILD if it was reaped before.
     pub fn reap(&self) -> io::Result<Option<Ended>> {
         let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG;
         let status = rustix::process::waitid(WaitId::PidFd(self.pidfd.as_fd()), options)?;
@@ -273,20 +271,20 @@ impl Program {
 }
 
 impl AsFd for Program {
-    /// Readable from the end of the program on.
+    /// Becomes readable when the program ends.
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.pidfd.as_fd()
     }
 }
 
-/// As the kernel takes lists of strings.
+/// A list of strings in the form that the kernel takes.
 fn pointers(strings: &[&CStr]) -> Vec<*const c_char> {
     strings.iter().map(|string| string.as_ptr()).chain([std::ptr::null()]).collect()
 }
 
 fn signal_set(fill: unsafe extern "C" fn(*mut libc::sigset_t) -> libc::c_int) -> libc::sigset_t {
     let mut set = MaybeUninit::uninit();
-    // SAFETY: the pointer is to room for one, which either function fills; neither fails on it.
+    // SAFETY: the pointer is to memory for one set, which either function fills; neither fails on it.
     unsafe { fill(set.as_mut_ptr()) };
     // SAFETY: it was filled.
     unsafe { set.assume_init() }
@@ -331,7 +329,7 @@ mod tests {
             run(script, &[c"GREETING=hello", c"PATH=/bin:/usr/bin"], Some(directory.as_fd()));
         let mut lines = text.lines();
         assert_eq!(lines.next(), Some("hello /usr"));
-        // Its three, and that of the directory that ls reads.
+        // Its three descriptors, and that of the directory that ls reads.
         assert_eq!(lines.next(), Some("4"));
         let environ = lines.next().unwrap_or_default();
         assert!(environ.contains("GREETING=hello") && !environ.contains("HOME="), "{environ}");
@@ -342,7 +340,7 @@ mod tests {
         let _signals = crate::signals::Signals::new().unwrap();
         let text =
             run(c"grep -E '^Sig(Blk|Ign)' /proc/self/status", &[c"PATH=/bin:/usr/bin"], None);
-        // 32 and 33, which the C library uses for itself, are as whoever started this process had them.
+        // The C library reserves 32 and 33; they are as whoever started this process had them.
         for line in text.lines() {
             let set = line.split_whitespace().next_back().unwrap_or_default();
             assert_eq!(u64::from_str_radix(set, 16).unwrap() & !0x1_8000_0000, 0, "{text}");
@@ -385,7 +383,7 @@ mod tests {
         drop(write);
         assert!(program.reap().unwrap().is_none());
         program.kill();
-        // The end of the pipe comes once nobody has it: the grandchildren are gone.
+        // The end of the pipe comes when the last writer is gone: the grandchildren have ended.
         assert_eq!(read.read(&mut [0]).unwrap(), 0);
         poll(&mut [PollFd::new(&program, PollFlags::IN)], None).unwrap();
         assert_eq!(program.reap().unwrap(), Some(Ended::Killed(libc::SIGKILL)));
@@ -396,7 +394,7 @@ mod tests {
         let null = File::open("/dev/null").unwrap();
         let marks = crate::mark::Marks::new().unwrap();
         let other_marks = crate::mark::Marks::new().unwrap();
-        // A daemon by the book: its own session, two forks, a child of init's. It says when it is one.
+        // A typical daemon: its own session, two forks, a child of init. It reports when it is ready.
         let daemon =
             c"setsid sh -c '(setsid sh -c \"echo; exec sleep 1000\" </dev/null >&3 3>&- &)' 3>&1 &
             sleep 1000 & exec sleep 1000";
@@ -416,10 +414,10 @@ mod tests {
             (program.unwrap(), read)
         };
         let (program, mut read) = started(marks.next());
-        // Those of another program, and of another server.
+        // Programs of another mark, and of another server.
         let others = [&marks, &other_marks].map(|marks| (marks, started(marks.next())));
         program.kill_with_descendants().unwrap();
-        // The end comes once nobody has the writing side: the daemon is gone.
+        // The end of the pipe comes when the last writer is gone: the daemon has ended.
         assert_eq!(read.read(&mut [0]).unwrap(), 0);
         for (marks, (other, mut read)) in others {
             assert!(matches!(other.reap(), Ok(None)), "it was hit");
@@ -451,7 +449,7 @@ mod tests {
             assert_eq!(read.read(&mut [0]).unwrap(), 1);
             assert!(crate::process::signal(caller.unwrap(), Signal::KILL));
             crate::process::reap_waiting().unwrap();
-            // The end comes once nobody has the writing side: it is gone.
+            // The end of the pipe comes when the last writer is gone: it has ended.
             assert_eq!(read.read(&mut [0]).unwrap(), 0);
         });
     }

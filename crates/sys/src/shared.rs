@@ -1,5 +1,5 @@
-//! What the drivers of the kernel, epoll and io_uring, have in common: how a connection stands, what it is
-//! to receive next, and the time that they go by. Start reading at [`Interest`].
+//! What the kernel drivers, epoll and io_uring, have in common: the state of a connection, what it receives next, and
+//! their clock. Start reading at [`Interest`].
 
 use std::cell::Cell;
 use std::io;
@@ -11,19 +11,19 @@ use crate::clock;
 use crate::socket::{self, LowWater};
 use crate::stamps::Clocks;
 
-/// Bytes of a [`Receive::Head`]: a head has some hundred; with more of them most of a body would be
-/// copied before anybody could say that it is of no interest.
+/// Bytes of a [`Receive::Head`]: a head has some hundred. A larger receive would copy most of a body before the caller
+/// could say that it does not need it.
 pub(crate) const HEAD_BYTES: usize = 1024;
 
-/// Bytes of one [`Receive::Discard`], so that an endless body leaves the others their turn.
+/// Bytes of one [`Receive::Discard`], so that an endless body does not keep the others from their turn.
 const DISCARD_BYTES_MAX: u64 = 1024 * 1024;
 
-/// Full receives from one connection before the others have their turn again. Without a bound
-/// one endless reply would keep the caller from ever looking at its clock; 16 make 1 MiB and more, so the
-/// additional wait is not to be seen.
+/// Full receives from one connection before the others have their turn again. Without a limit one endless reply would
+/// keep the caller from ever reading its clock. 16 of them make 1 MiB and more, so the additional wait is not
+/// noticeable.
 pub(crate) const FULL_RECVS_MAX: u8 = 16;
 
-/// How a connection stands.
+/// The state of a connection.
 #[derive(Default, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ConnPhase {
     #[default]
@@ -31,7 +31,7 @@ pub(crate) enum ConnPhase {
     Open,
     /// The end of the stream was received; sending is possible.
     Ended,
-    /// A failure is or will be reported; the socket waits for its close.
+    /// A failure was or will be reported; the socket waits to be closed.
     Failed,
 }
 
@@ -45,26 +45,25 @@ impl ConnPhase {
 /// What a receive takes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Receive {
-    /// All that comes.
+    /// All bytes that are there.
     All,
-    /// What a head may need: [`HEAD_BYTES`].
+    /// As many bytes as a head may need: [`HEAD_BYTES`].
     Head,
-    /// At most this many bytes, to nowhere.
+    /// At most this many bytes, which are discarded.
     Discard(usize),
 }
 
-/// Which of the bytes to come are of interest.
+/// Which of the coming bytes are needed.
 #[derive(Default)]
 pub(crate) struct Interest {
-    /// Bytes to come that are of none, of those that are not reported yet; and whether a head is
-    /// expected behind them.
+    /// How many of the bytes that are not reported yet are not needed; and whether a head is expected after them.
     discard_left: u64,
     expects_head: bool,
     low_water: LowWater,
 }
 
 impl Interest {
-    /// What the next receive should take.
+    /// The kind of the next receive.
     #[inline]
     pub(crate) fn next(&self) -> Receive {
         match self.discard_left {
@@ -74,7 +73,7 @@ impl Interest {
         }
     }
 
-    /// Bytes that came are reported: after the last of those that are of no interest comes a head.
+    /// Notes that bytes were received: after the last one that is not needed comes a head.
     #[inline]
     pub(crate) fn came(&mut self, socket: impl AsFd, n_bytes: u64) {
         self.expects_head = self.discard_left > 0 && self.discard_left <= n_bytes;
@@ -83,7 +82,7 @@ impl Interest {
         }
     }
 
-    /// The next `n_bytes` are of no interest.
+    /// The next `n_bytes` are not needed.
     #[inline]
     pub(crate) fn discard(&mut self, socket: impl AsFd, n_bytes: u64) {
         self.discard_left = n_bytes;
@@ -91,10 +90,10 @@ impl Interest {
     }
 }
 
-/// What a recv took.
+/// The result of a recv.
 pub(crate) struct Taken {
     pub(crate) n_bytes: usize,
-    /// What it would have taken at most.
+    /// The most that it would have taken.
     pub(crate) n_bytes_max: usize,
     pub(crate) is_discarded: bool,
     pub(crate) stamp: Option<Nanos>,
@@ -107,7 +106,7 @@ impl Taken {
     }
 }
 
-/// Receives once: what is of no interest to nowhere, all else into `buf`. `None`: nothing is there.
+/// Receives once: discards bytes that are not needed, and reads others into `buf`. `None`: nothing is there.
 ///
 /// # Errors
 /// As [`socket::recv`].
@@ -137,19 +136,19 @@ pub(crate) fn take(
     Ok(Some(Taken { n_bytes, n_bytes_max, is_discarded, stamp }))
 }
 
-/// The time that a driver goes by.
+/// The clock of a driver.
 pub(crate) struct Timing {
     origin: Nanos,
-    /// What was read last.
+    /// The last reading.
     last: Cell<Nanos>,
     clocks: Clocks,
-    /// Whether waiting is asking again and again; and the CPU time that went into it.
+    /// Whether waits poll instead of sleeping; and the CPU time spent in polls that found nothing.
     pub(crate) busy_poll: bool,
     pub(crate) spun: Nanos,
 }
 
 impl Timing {
-    /// From now on.
+    /// Starts now.
     pub(crate) fn new() -> Self {
         let (origin, clocks) = (clock::monotonic(), Clocks::default());
         Self { origin, last: Cell::default(), clocks, busy_poll: false, spun: Nanos::ZERO }
@@ -167,18 +166,18 @@ impl Timing {
         now
     }
 
-    /// That instant by the monotonic clock.
+    /// The instant on the monotonic clock.
     pub(crate) fn monotonic(&self, instant: Nanos) -> Nanos {
         self.origin.saturating_add(instant)
     }
 
-    /// CPU time of the thread except asking in vain.
+    /// CPU time of the thread, without polls that found nothing.
     pub(crate) fn cpu(&self) -> Nanos {
         clock::thread_cpu().saturating_sub(self.spun)
     }
 
-    /// How long a wait until that instant lasts, from when the time was last asked for: whoever says until
-    /// when has just done so, and a clock read is 50 ns in a virtual machine. `None`: for ever.
+    /// How long to wait until that instant, counted from the last reading of the clock: the caller has just read it,
+    /// and a reading costs 50 ns in a virtual machine. `None`: for ever.
     pub(crate) fn timeout(&self, until: Nanos) -> Option<Nanos> {
         (until != Nanos::MAX).then(|| until.saturating_sub(self.last.get()))
     }
@@ -188,7 +187,7 @@ impl Timing {
         self.clocks.woke();
     }
 
-    /// The instant of a stamp of the wall clock.
+    /// The instant of a stamp by the wall clock.
     pub(crate) fn of_stamp(&self, wall: Nanos) -> Nanos {
         self.clocks.since(self.origin, wall)
     }

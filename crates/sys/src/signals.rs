@@ -1,7 +1,7 @@
-//! The signals of a server: SIGTERM asks it to drain, SIGINT to stop. In the process that leads they arrive
-//! as data on a file, so that they can be waited for beside sockets; in a forked child they interrupt the
-//! call that blocks. Owns masks and handlers. Start reading at [`Signals`]; for children at [`in_child`],
-//! for a server of one thread at [`alone`], for the process above all at [`Mail`].
+//! The signals of a server: SIGTERM asks it to drain, SIGINT to stop. In the leading process they arrive as data on a
+//! file, so that it can wait for them together with sockets; in a forked child they interrupt the blocking call. Owns
+//! masks and handlers. Start reading at [`Signals`]; for children at [`in_child`], for a server with one thread at
+//! [`alone`], for the supervisor at [`Mail`].
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -17,13 +17,13 @@ use units::Nanos;
 /// How a server was asked to end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Stop {
-    /// SIGTERM: answer what was asked, accept nothing more.
+    /// SIGTERM: answer the requests received so far, accept nothing more.
     Drain,
-    /// SIGINT: now.
+    /// SIGINT: at once.
     AtOnce,
 }
 
-/// SIGTERM and SIGINT as a file; while it lives they do nothing else to this process.
+/// SIGTERM and SIGINT as a file; while it exists they have no other effect on this process.
 #[derive(Debug)]
 pub struct Signals {
     fd: SignalFd,
@@ -31,8 +31,8 @@ pub struct Signals {
 }
 
 impl Signals {
-    /// Blocks the two signals in the calling thread, and so in the threads and children it will
-    /// start. SIGPIPE is ignored from here on.
+    /// Blocks the two signals in the calling thread, and so in the threads and children that it starts. SIGPIPE is
+    /// ignored from here on.
     ///
     /// # Errors
     /// EMFILE and the like.
@@ -44,8 +44,7 @@ impl Signals {
         Ok(Self { fd: SignalFd::with_flags(&ends(), flags)?, mask_before })
     }
 
-    /// A signal that has come, without waiting; where both have, SIGINT. [`asked_to_end`] knows of that
-    /// one from then on.
+    /// A signal that has arrived, without waiting; if both have, SIGINT. From then on [`asked_to_end`] reports SIGINT.
     ///
     /// # Errors
     /// None in practice.
@@ -84,20 +83,20 @@ impl Drop for Signals {
     }
 }
 
-/// What the process that supervises a server is asked for, or learns.
+/// What a supervisor is asked to do, or learns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SupervisorEvent {
     /// SIGTERM or SIGINT.
     End(Stop),
-    /// SIGHUP: read the configuration again.
+    /// SIGHUP: reload the configuration.
     Reload,
-    /// SIGUSR1: open the logs again.
+    /// SIGUSR1: reopen the logs.
     Reopen,
-    /// SIGCHLD: a child has ended, or several.
+    /// SIGCHLD: at least one child has ended.
     ChildEnded,
 }
 
-/// All signals of a supervisor as a file; while it lives they do nothing else to this process.
+/// All signals of a supervisor as a file; while it exists they have no other effect on this process.
 #[derive(Debug)]
 pub struct Mail {
     fd: SignalFd,
@@ -105,8 +104,8 @@ pub struct Mail {
 }
 
 impl Mail {
-    /// Blocks SIGTERM, SIGINT, SIGHUP, SIGUSR1 and SIGCHLD in the calling thread, and so in the
-    /// children it will start: see [`in_generation`]. SIGPIPE is ignored from here on.
+    /// Blocks SIGTERM, SIGINT, SIGHUP, SIGUSR1 and SIGCHLD in the calling thread, and so in the children that it
+    /// starts: see [`in_generation`]. SIGPIPE is ignored from here on.
     ///
     /// # Errors
     /// EMFILE and the like.
@@ -120,7 +119,7 @@ impl Mail {
         Ok(Self { fd: SignalFd::with_flags(&set, flags)?, mask_before })
     }
 
-    /// The next one, waiting for it for at most `timeout`.
+    /// Waits for the next one, for at most `timeout`.
     ///
     /// # Errors
     /// None in practice.
@@ -153,9 +152,9 @@ impl Drop for Mail {
     }
 }
 
-/// In a process that a holder of [`Mail`] has forked: what was blocked there is no longer, except
-/// SIGTERM and SIGINT, which wait for [`Signals`]. What is meant for the supervisor and was sent to the
-/// whole group (`systemctl kill`, a closed terminal) does nothing here.
+/// For a process that a holder of [`Mail`] has forked: unblocks the signals, except SIGTERM and SIGINT, which wait for
+/// [`Signals`]. Signals for the supervisor that were sent to the whole group (`systemctl kill`, a closed terminal) have
+/// no effect here.
 ///
 /// # Errors
 /// None in practice.
@@ -165,8 +164,8 @@ pub fn in_generation() -> io::Result<()> {
     Ok(sigprocmask(SigmaskHow::SIG_SETMASK, Some(&ends()), None)?)
 }
 
-/// A file that has reached the limit of this process (RLIMIT_FSIZE, `LimitFSIZE=`) is an error of the
-/// write, and not the end of the process (SIGXFSZ).
+/// When a file reaches the size limit of this process (RLIMIT_FSIZE, `LimitFSIZE=`), the write fails instead of ending
+/// the process (SIGXFSZ).
 ///
 /// # Errors
 /// None in practice.
@@ -185,7 +184,7 @@ fn wait_readable(fd: impl AsFd, timeout: Nanos) -> io::Result<()> {
     }
 }
 
-/// How this child was asked to end: 0 not at all, else one of the two numbers. Only grows.
+/// How this child was asked to end: 0 not at all, else one of the two numbers. It only increases.
 static ASKED_TO_END: AtomicU8 = AtomicU8::new(0);
 
 const DRAIN: u8 = 1;
@@ -211,23 +210,23 @@ extern "C" fn note_stop_again(_: i32) {
     repeat();
 }
 
-/// How often a signal that was to end a process without a parent interrupts it again.
+/// Interval at which a process without a parent is interrupted again after a signal that asks it to end.
 const REPEATED_US: libc::suseconds_t = 20_000;
 
-/// SIGALRM from now on, again and again.
+/// Sends SIGALRM to this process periodically from now on.
 fn repeat() {
     let period = libc::timeval { tv_sec: 0, tv_usec: REPEATED_US };
     let timer = libc::itimerval { it_interval: period, it_value: period };
-    // SAFETY: setitimer reads the one structure and writes none where the last argument is null; it
-    // is a bare system call, and so may be made in a handler.
+    // SAFETY: setitimer reads the one structure and writes none if the last argument is null; it is a bare system call,
+    // and so may be made in a handler.
     unsafe { libc::setitimer(libc::ITIMER_REAL, &raw const timer, std::ptr::null_mut()) };
 }
 
-/// In a freshly forked child: SIGTERM and SIGINT interrupt the call that blocks and can be read from
-/// [`asked_to_end`]; [`interrupt`] interrupts one thread.
+/// For a freshly forked child: SIGTERM and SIGINT interrupt the blocking call, and [`asked_to_end`] reports them;
+/// [`interrupt`] interrupts one thread.
 ///
-/// A signal that comes between a look there and a call that blocks does not interrupt it, so whoever
-/// sends it sends it again until it is heeded.
+/// A signal that arrives between a check of that flag and a blocking call does not interrupt the call. So the sender
+/// repeats it until the child reacts.
 ///
 /// # Errors
 /// None in practice.
@@ -241,8 +240,8 @@ pub fn in_child() -> io::Result<()> {
     Ok(sigprocmask(SigmaskHow::SIG_UNBLOCK, Some(&taken), None)?)
 }
 
-/// As [`in_child`], in a process of one thread that has no parent to send a signal again: after the
-/// first one the call that blocks is interrupted every 20 ms. SIGPIPE is ignored from here on.
+/// As [`in_child`], for a process with one thread and no parent that would repeat a signal: after the first signal the
+/// blocking call is interrupted every 20 ms. SIGPIPE is ignored from here on.
 ///
 /// # Errors
 /// None in practice.
@@ -251,11 +250,11 @@ pub fn alone() -> io::Result<()> {
     handle(Signal::SIGALRM, SigHandler::Handler(only_interrupt))?;
     handle(Signal::SIGTERM, SigHandler::Handler(note_drain_again))?;
     handle(Signal::SIGINT, SigHandler::Handler(note_stop_again))?;
-    // They were held back for this where a supervisor started the process.
+    // A supervisor that started the process may have blocked them.
     Ok(sigprocmask(SigmaskHow::SIG_UNBLOCK, Some(&ends()), None)?)
 }
 
-/// Has [`interrupt`] do nothing but interrupt.
+/// Makes [`interrupt`] only interrupt, without ending the process.
 ///
 /// # Errors
 /// None in practice.
@@ -263,17 +262,16 @@ pub fn let_interrupt() -> io::Result<()> {
     handle(INTERRUPTS, SigHandler::Handler(only_interrupt))
 }
 
-/// What interrupts a thread: a signal that nobody sends from outside, and that a process without a
-/// handler ignores.
+/// The signal that interrupts a thread. Nobody sends it from outside, and a process without a handler ignores it.
 const INTERRUPTS: Signal = Signal::SIGURG;
 
-/// A file that is readable when a child has ended, beside those that were reaped before. Holds back
-/// SIGCHLD, in the calling thread and all that it will start.
+/// A file that is readable when a child has ended; the reaping code is elsewhere. Blocks SIGCHLD in the calling thread
+/// and everything it starts.
 #[derive(Debug)]
 pub struct ChildEnds(SignalFd);
 
 impl ChildEnds {
-    /// From now on.
+    /// Starts now.
     ///
     /// # Errors
     /// EMFILE and the like.
@@ -285,7 +283,7 @@ impl ChildEnds {
         Ok(Self(SignalFd::with_flags(&ended, flags)?))
     }
 
-    /// To be called before children are reaped: it is readable again when another one ends.
+    /// Call it before children are reaped: it becomes readable again when another one ends.
     ///
     /// # Errors
     /// None in practice.
@@ -301,8 +299,8 @@ impl AsFd for ChildEnds {
     }
 }
 
-/// How this child was asked to end, if it was; the sterner of two. Of a process that has [`Signals`], only
-/// that it was asked to stop at once.
+/// How this child was asked to end, if it was; after both signals, `AtOnce`. In a process that has [`Signals`] it only
+/// reports a request to stop at once.
 pub fn asked_to_end() -> Option<Stop> {
     match ASKED_TO_END.load(Ordering::Relaxed) {
         AT_ONCE => Some(Stop::AtOnce),
@@ -311,8 +309,8 @@ pub fn asked_to_end() -> Option<Stop> {
     }
 }
 
-/// Runs `start` with SIGTERM and SIGINT blocked, so that threads it starts never receive them and
-/// the calling thread does.
+/// Runs `start` with SIGTERM and SIGINT blocked, so that the calling thread receives them and the threads that `start`
+/// creates do not.
 ///
 /// # Errors
 /// None in practice.
@@ -323,7 +321,7 @@ pub fn hidden_from<T>(start: impl FnOnce() -> T) -> io::Result<T> {
     Ok(started)
 }
 
-/// A thread of this process, as the kernel numbers it.
+/// The kernel's number of a thread of this process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ThreadId(i32);
 
@@ -332,8 +330,8 @@ pub fn this_thread() -> ThreadId {
     ThreadId(rustix::thread::gettid().as_raw_nonzero().get())
 }
 
-/// Interrupts the call in which a thread of this process blocks, if it does. Needs [`in_child`] or
-/// [`let_interrupt`]; a thread that has ended is not an error.
+/// Interrupts the blocking call of a thread of this process, if there is one. Needs [`in_child`] or [`let_interrupt`];
+/// a thread that has ended is not an error.
 pub fn interrupt(thread: ThreadId) {
     let process = rustix::process::getpid().as_raw_nonzero().get();
     // SAFETY: tgkill reads three integers; it reaches only threads of this very process, where the
@@ -362,8 +360,8 @@ mod tests {
 
     use super::*;
 
-    // Signals are sent to the one thread of the test, where they are blocked: the harness's other
-    // threads would die of them.
+    // Signals are sent only to the test's own thread, where they are blocked: they would kill the harness's other
+    // threads.
 
     #[test]
     fn signals_are_data_while_they_are_held_and_the_sterner_counts() {
@@ -384,7 +382,7 @@ mod tests {
         assert_eq!(mail.next(Nanos::from_millis(1)).unwrap(), None);
         let sent = [libc::SIGTERM, libc::SIGHUP, libc::SIGUSR1, libc::SIGINT, libc::SIGCHLD];
         sent.into_iter().for_each(to_this_thread);
-        // The kernel hands them out by number.
+        // The kernel delivers them in the order of their numbers.
         let expected = [
             SupervisorEvent::Reload,
             SupervisorEvent::End(Stop::AtOnce),
@@ -405,11 +403,11 @@ mod tests {
         let (tell, told) = std::sync::mpsc::channel();
         let blocked = std::thread::spawn(move || {
             tell.send(this_thread()).unwrap();
-            // `Read::read` passes EINTR on; read_exact and the like would hide it.
+            // `Read::read` passes EINTR on; read_exact and similar calls would hide it.
             reader.read(&mut [0]).unwrap_err().kind()
         });
         let thread = told.recv().unwrap();
-        // One that comes before the read is lost.
+        // A signal that comes before the read is lost.
         while !blocked.is_finished() {
             interrupt(thread);
             std::thread::yield_now();

@@ -1,9 +1,9 @@
-//! Owns what the kernel says of sockets that listen: address, backlog, queue, inode, and of handshakes that
-//! have begun and connections that have ended at a port (sock_diag(7)). /proc/net/tcp has no backlog, and
-//! lists a listening socket among all others. Start reading at [`listeners`].
+//! Owns what the kernel reports about listening sockets (address, backlog, queue, inode), and about begun handshakes
+//! and ended connections at a port (sock_diag(7)). /proc/net/tcp has no backlog, and lists listening sockets among all
+//! others. Start reading at [`listeners`].
 //!
-//! A question and its answers are bytes of a fixed layout in the machine's own order
-//! (`linux/netlink.h`, `linux/inet_diag.h`), so they are written and read here without `unsafe`.
+//! Requests and replies have a fixed layout in the machine's byte order (`linux/netlink.h`, `linux/inet_diag.h`), so
+//! they are written and read here without `unsafe`.
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -11,12 +11,12 @@ use std::os::fd::OwnedFd;
 
 use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, netlink, sockopt};
 
-/// A TCP socket that listens.
+/// A listening TCP socket.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Listening {
-    /// Where.
+    /// Its address.
     pub addr: SocketAddr,
-    /// Connections that the kernel holds until they are accepted: what listen(2) was given, at most
+    /// Most connections that the kernel holds until they are accepted: the value given to listen(2), at most
     /// net.core.somaxconn.
     pub backlog: u32,
     /// Connections that wait to be accepted now.
@@ -25,13 +25,13 @@ pub struct Listening {
     pub inode: u64,
 }
 
-/// Longest wait for the kernel, which answers at once.
+/// Longest wait for the kernel, which replies at once.
 const PATIENCE: std::time::Duration = std::time::Duration::from_secs(5);
-/// Datagrams that are read of one answer: the kernel puts some hundred sockets into each.
+/// Most datagrams read for one reply: the kernel puts some hundred sockets into each.
 const DATAGRAMS_MAX: usize = 10_000;
 const DATAGRAM_BYTES: usize = 32 << 10;
 
-// linux/netlink.h and linux/sock_diag.h.
+// From linux/netlink.h and linux/sock_diag.h.
 const NLMSG_ERROR: u16 = 2;
 const NLMSG_DONE: u16 = 3;
 const SOCK_DIAG_BY_FAMILY: u16 = 20;
@@ -47,7 +47,7 @@ const HEADER: usize = 16;
 const QUESTION: usize = 56;
 const ANSWER: usize = 72;
 
-/// TCP sockets of this network namespace that listen at `port`, of IPv4 and IPv6.
+/// TCP sockets of this network namespace that listen at `port`, over IPv4 and IPv6.
 ///
 /// # Errors
 /// The kernel has no sock_diag (a container may forbid it), or did not answer.
@@ -55,9 +55,8 @@ pub fn listeners(port: u16) -> io::Result<Vec<Listening>> {
     in_state(TCP_LISTEN, port)
 }
 
-/// Handshakes at `port` of this network namespace that have begun and are not complete: the client has
-/// been answered, and its last word has not come. Those that the kernel keeps no record of (SYN cookies)
-/// are not among them.
+/// Incomplete handshakes at `port` of this network namespace: the client has received the SYN-ACK, and its ACK has not
+/// arrived. Handshakes that the kernel keeps no record of (SYN cookies) are not included.
 ///
 /// # Errors
 /// As those of [`listeners`].
@@ -65,8 +64,7 @@ pub fn handshakes(port: u16) -> io::Result<usize> {
     in_state(TCP_SYN_RECV, port).map(|found| found.len())
 }
 
-/// Connections to or from `port` in this network namespace that have ended and are in TIME_WAIT, at
-/// either end.
+/// Connections to or from `port` in this network namespace that are in TIME_WAIT, at either end.
 ///
 /// # Errors
 /// As those of [`listeners`].
@@ -82,7 +80,7 @@ pub fn time_wait(port: u16) -> io::Result<usize> {
 
 const FAMILIES: [AddressFamily; 2] = [AddressFamily::INET, AddressFamily::INET6];
 
-/// What the kernel filters by; 0 is any.
+/// The ports that the kernel filters by; 0 matches any.
 #[derive(Debug, Clone, Copy)]
 struct Ports {
     own: u16,
@@ -124,8 +122,8 @@ fn answers(socket: &OwnedFd) -> io::Result<Vec<Listening>> {
     Err(io::Error::other("the kernel's list of sockets has no end"))
 }
 
-/// `struct nlmsghdr` and `struct inet_diag_req_v2`; the ports, of all fields of the socket's name, are
-/// what the kernel filters by.
+/// `struct nlmsghdr` and `struct inet_diag_req_v2`. Of the fields that name the socket, the kernel filters only by the
+/// ports.
 fn question(family: u8, state: u32, ports: Ports) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(HEADER + QUESTION);
     bytes.extend(((HEADER + QUESTION) as u32).to_ne_bytes());
@@ -140,7 +138,7 @@ fn question(family: u8, state: u32, ports: Ports) -> Vec<u8> {
     bytes
 }
 
-/// A message of the kernel.
+/// A message from the kernel.
 #[derive(Debug, PartialEq, Eq)]
 enum Message {
     Socket(Listening),
@@ -168,7 +166,7 @@ fn messages(mut bytes: &[u8]) -> Vec<Message> {
     all
 }
 
-/// `struct inet_diag_msg`. Of a socket that listens, rqueue is what waits and wqueue the backlog.
+/// `struct inet_diag_msg`. For a listening socket, rqueue is the number of waiting connections and wqueue the backlog.
 fn listening(body: &[u8]) -> Option<Listening> {
     let body = body.get(..ANSWER)?;
     let ip = match AddressFamily::from_raw(body[0].into()) {
@@ -209,7 +207,7 @@ mod tests {
     #[test]
     fn a_listening_socket_is_found_with_its_backlog_and_inode() {
         for addr in ["127.0.0.1:0", "[::1]:0"] {
-            // A machine without IPv6 has nothing to find there.
+            // On a machine without IPv6 there is nothing to find.
             let Some((socket, addr)) = listener(addr, 37) else { continue };
             let found = listeners(addr.port()).unwrap();
             let of_ours: Vec<_> = found.iter().filter(|found| found.addr == addr).collect();
@@ -228,7 +226,7 @@ mod tests {
     #[test]
     fn a_handshake_without_its_last_word_is_one_that_has_begun() {
         let (socket, addr) = listener("127.0.0.1:0", 37).unwrap();
-        // Drops what carries ACK, which the SYN does not: the client takes itself to be connected.
+        // Drops packets with ACK, which a SYN does not have: the client then believes that it is connected.
         let filter = [
             socket2::SockFilter::new(0x30, 0, 0, 13),
             socket2::SockFilter::new(0x45, 0, 1, 0x10),
@@ -253,7 +251,7 @@ mod tests {
                 "client" => (drop(client), drop(server)),
                 _ => (drop(server), drop(client)),
             };
-            // On a busy machine a thread of the kernel delivers the last segments, a moment later.
+            // On a busy machine a kernel thread delivers the last segments a moment later.
             let until = std::time::Instant::now() + std::time::Duration::from_secs(5);
             while time_wait(addr.port()).unwrap() == 0 && std::time::Instant::now() < until {
                 std::thread::yield_now();

@@ -1,5 +1,5 @@
-//! Client sockets, non-blocking TCP: open, send, receive, learn why it failed; and the number of files a
-//! process may have open. Start reading at [`connect`]. The server's side is [`crate::listener`].
+//! Non-blocking TCP client sockets: open, send, receive, find out why it failed; and the limit of open files. Start
+//! reading at [`connect`]. The server's side is [`crate::listener`].
 
 use std::io;
 use std::net::{Shutdown, SocketAddr};
@@ -34,35 +34,32 @@ pub fn connect(route: &Route, handshake: Handshake) -> io::Result<OwnedFd> {
     }
 }
 
-/// Whether the connection is made: over loopback it is when connect(2) returns, though that says
-/// EINPROGRESS.
+/// Whether the connection is established: over loopback it is when connect(2) returns, although that says EINPROGRESS.
 pub fn is_connected(socket: impl AsFd) -> bool {
     rustix::net::getpeername(socket).is_ok()
 }
 
-/// What ends the handshake of a TCP connection.
+/// How the handshake of a TCP connection ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Handshake {
-    /// The request carries the ACK of the handshake (TCP_QUICKACK of 0 before connect(2)): one packet
-    /// less, and the server is woken once, with the request, instead of twice. It is what the kernel
-    /// does by itself for a client that has data at hand when the SYN is answered (`tcp_rcv_synsent_
-    /// state_process`, "Save one ACK"), and holds for the handshake only. Where nothing is sent the
-    /// ACK follows by a timer, after 200 ms at most; until then the server does not see the
-    /// connection.
+    /// The request carries the ACK of the handshake (TCP_QUICKACK of 0 before connect(2)): one packet less, and the
+    /// server is woken once, with the request, instead of twice. The kernel does the same by itself for a client that
+    /// has data ready when the SYN is answered (`tcp_rcv_synsent_state_process`, "Save one ACK"). It only affects the
+    /// handshake. If nothing is sent, the ACK follows by a timer after at most 200 ms; until then the server does not
+    /// see the connection.
     AckWithRequest,
-    /// The ACK leaves at once: for connections that are opened in advance.
+    /// The ACK is sent at once: for connections that are opened in advance.
     AckAtOnce,
 }
 
-/// Opens a non-blocking socket for a route, not connected yet: three calls for TCP (socket,
-/// TCP_NODELAY, TCP_QUICKACK), two more for a local address.
+/// Opens a non-blocking socket for a route, not connected yet: three calls for TCP (socket, TCP_NODELAY, TCP_QUICKACK),
+/// two more for a local address.
 ///
-/// TCP_NODELAY is set because a request that spans segments would otherwise wait for the ACK of its
-/// first part (Nagle), which the peer may delay by 40 ms: a latency that is not the server's.
+/// TCP_NODELAY is set because a request that spans segments would otherwise wait for the ACK of its first part (Nagle),
+/// which the peer may delay by 40 ms: a latency that the server does not cause.
 ///
 /// # Errors
-/// EMFILE, ENFILE; [`io::ErrorKind::AddrNotAvailable`], without a number, where the local address is
-/// not this machine's.
+/// EMFILE, ENFILE; [`io::ErrorKind::AddrNotAvailable`], without a number, if the local address is not this machine's.
 pub fn open(route: &Route, handshake: Handshake) -> io::Result<OwnedFd> {
     let family = match &route.to {
         Peer::Inet(to) if to.is_ipv4() => AddressFamily::INET,
@@ -79,16 +76,16 @@ pub fn open(route: &Route, handshake: Handshake) -> io::Result<OwnedFd> {
         sockopt::set_tcp_quickack(&socket, false)?;
     }
     if let Some(from) = route.from {
-        // The port is chosen at connect(2), when the whole four-tuple is known: without this each
-        // local address would have one connection a port, whatever the server.
+        // connect(2) chooses the port, when the whole four-tuple is known. Without this option each local address could
+        // have only one connection per port, whatever the server.
         set_int(&socket, libc::IPPROTO_IP, libc::IP_BIND_ADDRESS_NO_PORT, 1)?;
         rustix::net::bind(&socket, &SocketAddr::new(from, 0)).map_err(not_ours)?;
     }
     Ok(socket)
 }
 
-/// Since no port is chosen by this bind(2), EADDRNOTAVAIL says nothing about ports here: the same error
-/// by its kind, without the number that [`crate::driver::Failure`] takes for lack of a port.
+/// This bind(2) chooses no port, so EADDRNOTAVAIL says nothing about ports here. The error keeps its kind but not its
+/// number, which [`crate::driver::Failure`] would take for a lack of ports.
 fn not_ours(error: Errno) -> io::Error {
     match error {
         Errno::ADDRNOTAVAIL => io::ErrorKind::AddrNotAvailable.into(),
@@ -104,8 +101,8 @@ pub fn pending_error(socket: impl AsFd) -> Option<io::Error> {
     }
 }
 
-/// Sends what the kernel takes at once; the number of bytes it took, `None` where it took none now.
-/// A peer that is gone is an error, never a signal.
+/// Sends what the kernel takes at once. Returns the number of bytes, `None` if it takes none now. A peer that is gone
+/// is an error, never a signal.
 ///
 /// # Errors
 /// ECONNRESET, EPIPE and the like.
@@ -115,8 +112,7 @@ pub fn send(socket: impl AsFd, bytes: &[u8]) -> io::Result<Option<usize>> {
     not_now(retry_on_intr(send))
 }
 
-/// Receives what is there; the number of bytes, 0 at the end of the stream, `None` where nothing is
-/// there now.
+/// Receives what is there. Returns the number of bytes, 0 at the end of the stream, `None` if nothing is there now.
 ///
 /// # Errors
 /// ECONNRESET and the like.
@@ -126,8 +122,8 @@ pub fn recv(socket: impl AsFd, buf: &mut [u8]) -> io::Result<Option<usize>> {
     not_now(retry_on_intr(recv).map(|(n_read, _)| n_read))
 }
 
-/// Throws away at most `n_bytes` of what is there, without copying it (MSG_TRUNC on TCP, tcp(7)); else
-/// as [`recv`]. Only for TCP: a unix socket would copy.
+/// Discards at most `n_bytes` of what is there, without copying it (MSG_TRUNC on TCP, tcp(7)); otherwise like [`recv`].
+/// Only for TCP: a unix socket would copy.
 ///
 /// # Errors
 /// As [`recv`].
@@ -135,15 +131,15 @@ pub fn recv(socket: impl AsFd, buf: &mut [u8]) -> io::Result<Option<usize>> {
 pub fn discard(socket: impl AsFd, n_bytes: usize) -> io::Result<Option<usize>> {
     let fd = socket.as_fd().as_raw_fd();
     let discard = || {
-        // SAFETY: with MSG_TRUNC TCP writes nothing to the buffer; whatever did would be told EFAULT,
-        // since nothing is mapped at null.
+        // SAFETY: with MSG_TRUNC TCP writes nothing to the buffer; any write would fail with EFAULT, because nothing is
+        // mapped at null.
         let discarded = unsafe { libc::recv(fd, std::ptr::null_mut(), n_bytes, libc::MSG_TRUNC) };
         usize::try_from(discarded).map_err(|_| last_errno())
     };
     not_now(retry_on_intr(discard))
 }
 
-/// Asks for the kernel's stamps of what arrives, which [`recv_stamped`] then gives.
+/// Asks for the kernel's stamps of what arrives, which [`recv_stamped`] then returns.
 ///
 /// # Errors
 /// EPERM and the like, where a sandbox forbids it.
@@ -151,8 +147,8 @@ pub(crate) fn enable_stamps(socket: impl AsFd) -> io::Result<()> {
     set_int(socket, libc::SOL_SOCKET, libc::SO_TIMESTAMPNS, 1)
 }
 
-/// As [`recv`], or with `n_discarded` as [`discard`] of this many bytes; and the kernel's stamp of the
-/// last packet of which bytes were taken, by the wall clock, where the socket has stamps.
+/// Like [`recv`], or, with `n_discarded`, like [`discard`] of this many bytes. Also returns the kernel's stamp, by the
+/// wall clock, of the last packet whose bytes were taken, if the socket has stamps.
 ///
 /// # Errors
 /// As [`recv`].
@@ -187,24 +183,24 @@ pub(crate) fn recv_stamped(
     Ok(n_read.map(|n_read| (n_read, stamps::wall(&control.0))))
 }
 
-/// How many bytes must be in a socket before its thread is woken (SO_RCVLOWAT), while a long body is
-/// discarded. Its parts are not read, so a wake-up for each is wasted. nginx, 3 MB, 20 connections, CPU
-/// time a reply: 455 us without, 125 to 190 us with. A FIN, an error or a full window wakes the thread
-/// all the same; the kernel makes the window as large as the mark, as it may do anyway.
+/// How many bytes must be in a socket before its thread is woken (SO_RCVLOWAT), while a long body is discarded. Its
+/// parts are not read, so a wake-up for each is wasted. nginx, 3 MB, 20 connections, CPU time per reply: 455 us
+/// without, 125 to 190 us with. A FIN, an error or a full window still wakes the thread. The kernel makes the window as
+/// large as the mark, as it may do anyway.
 #[derive(Debug, Default)]
 pub(crate) struct LowWater {
-    /// As the kernel has it; 0 and 1 are the same.
+    /// The kernel's value; 0 and 1 are equivalent.
     n_bytes: u32,
 }
 
-/// At 100 KB the two more calls cost what the wake-ups do.
+/// At 100 KB the two additional calls cost as much as the wake-ups.
 const LOW_WATER_FROM: u64 = 256 * 1024;
 
-/// More saves nothing: the queue falls out of the cache.
+/// A larger mark saves nothing: the queue no longer fits the cache.
 const LOW_WATER_MAX: u64 = 1024 * 1024;
 
 impl LowWater {
-    /// Follows the number of bytes that are still to be discarded.
+    /// Adapts the mark to the number of bytes that are still to be discarded.
     #[inline]
     pub(crate) fn follow(&mut self, socket: impl AsFd, n_left: u64) {
         let n_bytes = match n_left {
@@ -215,16 +211,16 @@ impl LowWater {
         if n_bytes != self.n_bytes.max(1) {
             self.n_bytes = n_bytes;
             let (level, option) = (libc::SOL_SOCKET, libc::SO_RCVLOWAT);
-            // Only about wake-ups: without it all else is as before.
+            // It only affects wake-ups: without it everything else works.
             set_int(socket, level, option, n_bytes as libc::c_int).ok();
         }
     }
 }
 
-/// setsockopt(2) of an option that is an int, for those that none of the libraries has.
+/// setsockopt(2) for an int option that neither library supports.
 ///
 /// # Errors
-/// As the option has them.
+/// Those of the option.
 pub(crate) fn set_int(
     socket: impl AsFd,
     level: libc::c_int,
@@ -233,7 +229,7 @@ pub(crate) fn set_int(
 ) -> io::Result<()> {
     let fd = socket.as_fd().as_raw_fd();
     let length = size_of::<libc::c_int>() as libc::socklen_t;
-    // SAFETY: the kernel reads `length` bytes at the pointer during the call, and `value` has so many.
+    // SAFETY: the kernel reads `length` bytes at the pointer during the call, which is the size of `value`.
     let result = unsafe { libc::setsockopt(fd, level, option, (&raw const value).cast(), length) };
     if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
@@ -242,7 +238,7 @@ fn last_errno() -> Errno {
     Errno::from_io_error(&io::Error::last_os_error()).unwrap_or(Errno::IO)
 }
 
-/// Makes the coming close send RST instead of FIN (SO_LINGER of zero): no TIME_WAIT on either side.
+/// Makes the following close send RST instead of FIN (SO_LINGER of zero): no TIME_WAIT on either side.
 ///
 /// # Errors
 /// None on a TCP socket.
@@ -250,7 +246,7 @@ pub fn reset_on_close(socket: impl AsFd) -> io::Result<()> {
     Ok(sockopt::set_socket_linger(socket, Some(Duration::ZERO))?)
 }
 
-/// Ends one or both directions, even if others hold the socket: FIN.
+/// Shuts down one or both directions, even if others hold the socket: FIN.
 ///
 /// # Errors
 /// ENOTCONN.
@@ -263,7 +259,7 @@ pub fn shutdown(socket: impl AsFd, how: Shutdown) -> io::Result<()> {
     Ok(rustix::net::shutdown(socket, how)?)
 }
 
-/// Breaks a TCP connection off at once, even if others hold the socket: RST (connect(2) to AF_UNSPEC).
+/// Aborts a TCP connection at once, even if others hold the socket: RST (connect(2) to AF_UNSPEC).
 ///
 /// # Errors
 /// EINVAL on a unix socket.
@@ -271,8 +267,7 @@ pub fn disconnect(socket: impl AsFd) -> io::Result<()> {
     Ok(rustix::net::connect_unspec(socket)?)
 }
 
-/// Raises the number of files that this process may have open to its hard limit and returns it;
-/// `u64::MAX` where there is none.
+/// Raises this process's limit of open files to its hard limit and returns it; `u64::MAX` if there is no limit.
 ///
 /// # Errors
 /// EPERM where a sandbox forbids it.
@@ -284,8 +279,8 @@ pub fn raise_file_limit() -> io::Result<u64> {
     Ok(file_limit())
 }
 
-/// Lowers the limit of open files to `files` where it is above: every file then has a number below
-/// that, which select(2) needs.
+/// Lowers the limit of open files to `files` if it is higher: every descriptor is then below that number, which
+/// select(2) needs.
 ///
 /// # Errors
 /// None in practice.
@@ -297,13 +292,13 @@ pub fn lower_file_limit(files: u64) -> io::Result<()> {
     Ok(())
 }
 
-/// Files this process may have open (RLIMIT_NOFILE, soft); `u64::MAX` where there is no limit.
+/// Number of files that this process may have open (RLIMIT_NOFILE, soft); `u64::MAX` if there is no limit.
 pub fn file_limit() -> u64 {
     getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX)
 }
 
-/// A signal is neither "nothing there", since the event that led here is still unread and an edge
-/// comes only once, nor the end of a connection: hence [`retry_on_intr`] in both calls.
+/// A signal must not look like "nothing there": the event that led here is still unread, and an edge comes only once.
+/// It is not the end of a connection either. Hence [`retry_on_intr`] in both calls.
 #[inline]
 fn not_now(result: Result<usize, Errno>) -> io::Result<Option<usize>> {
     match result {

@@ -1,9 +1,9 @@
-//! The kernel's stamps of what arrived (SO_TIMESTAMPNS), read and brought to the driver's clock. Owns the
-//! control message and the offset between the clocks. Sockets ask for stamps by
-//! [`crate::socket::enable_stamps`]. Start reading at [`Clocks`].
+//! The kernel's arrival stamps (SO_TIMESTAMPNS), read and converted to the driver's clock. Owns the control message and
+//! the offset between the clocks. Sockets ask for stamps by [`crate::socket::enable_stamps`]. Start reading at
+//! [`Clocks`].
 //!
-//! Where stamps are on, the kernel reads the clock once a packet, for all packets of the machine
-//! (some 30 ns each). A stamp is that of the last packet whose bytes a receive took.
+//! With stamps on, the kernel reads the clock once per packet, for all packets of the machine (some 30 ns each). A
+//! stamp is that of the last packet whose bytes a receive took.
 
 use std::cell::Cell;
 
@@ -11,8 +11,7 @@ use units::Nanos;
 
 use crate::clock;
 
-/// Room for the control message of a receive: SCM_TIMESTAMPNS takes 32 bytes, and nothing else is
-/// asked for.
+/// Room for the control message of a receive: SCM_TIMESTAMPNS takes 32 bytes, and nothing else is requested.
 pub(crate) const CONTROL_BYTES: usize = 64;
 
 /// A control message: length, level, type (cmsghdr, 64 bits), then seconds and nanoseconds.
@@ -29,7 +28,7 @@ impl Default for Control {
     }
 }
 
-/// The stamp in control messages, by CLOCK_REALTIME; `None` where there is none.
+/// The stamp in control messages, by CLOCK_REALTIME; `None` if there is none.
 pub(crate) fn wall(control: &[u8]) -> Option<Nanos> {
     let int = |at: usize| control.get(at..at + 4)?.try_into().ok().map(i32::from_ne_bytes);
     let long = |at: usize| control.get(at..at + 8)?.try_into().ok().map(u64::from_ne_bytes);
@@ -40,8 +39,8 @@ pub(crate) fn wall(control: &[u8]) -> Option<Nanos> {
     Some(Nanos(long(HEADER_BYTES)? * 1_000_000_000 + long(HEADER_BYTES + 8)?))
 }
 
-/// How far the wall clock is ahead of the monotonic one: read at most once a wake-up of the thread,
-/// and anew at each, since NTP slews the one against the other all the time.
+/// How far the wall clock is ahead of the monotonic one. It is read at most once per wake-up of the thread, and again
+/// after each, because NTP slews one against the other all the time.
 #[derive(Default)]
 pub(crate) struct Clocks {
     ahead: Cell<Option<Nanos>>,
@@ -53,8 +52,8 @@ impl Clocks {
         self.ahead.set(None);
     }
 
-    /// A stamp of the wall clock, since `origin` on the monotonic clock: not before it, and not in the
-    /// future, whatever a step of the wall clock would make of it.
+    /// A wall-clock stamp as the time since `origin` on the monotonic clock. It is never before `origin` and never in
+    /// the future, even if the wall clock is stepped.
     pub(crate) fn since(&self, origin: Nanos, wall: Nanos) -> Nanos {
         let ahead = self.ahead.get().unwrap_or_else(|| {
             let ahead = read_ahead();
@@ -66,8 +65,7 @@ impl Clocks {
     }
 }
 
-/// The narrowest of three readings: a thread that is put to sleep between two clocks would take that
-/// for an offset.
+/// The narrowest of three readings: a preemption between the two clock readings would look like an offset.
 fn read_ahead() -> Nanos {
     let reading = || {
         let before = clock::monotonic();

@@ -1,8 +1,7 @@
-//! Which system calls other processes make, counted with ptrace. Owns tracing. Start reading at
-//! [`counted`].
+//! Counts the system calls of other processes with ptrace. Owns tracing. Start reading at [`counted`].
 //!
-//! A traced call stops its thread twice, some 10 us each: for looking at what a server does, never for
-//! measuring how fast it is.
+//! A traced call stops its thread twice, some 10 us each. Use it to see what a server does, never to measure how fast
+//! it is.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -14,25 +13,25 @@ use nix::sys::ptrace::{self, Options};
 use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
 use nix::unistd::Pid;
 
-/// How long is slept when no thread has stopped.
+/// Sleep time when no thread has stopped.
 const REST: Duration = Duration::from_micros(20);
-/// Threads are looked for again until there is no new one, at most so often.
+/// Most scans for new threads; scanning ends when there is no new one.
 const ROUNDS_MAX: u32 = 16;
 
-/// Calls by name, as many as were begun.
+/// Number of begun calls by name.
 pub type Calls = BTreeMap<&'static str, u64>;
 
-/// Counts the system calls of the threads of these processes, and of those that they start, while `work`
-/// runs. They are let go before it returns; should this thread panic, the kernel lets them go.
+/// Counts the system calls of the threads of these processes, and of those that they start, while `work` runs. They are
+/// detached before it returns; if this thread panics, the kernel detaches them.
 ///
 /// # Errors
-/// None of them could be traced: another tracer has them, `kernel.yama.ptrace_scope`, a container that
-/// forbids it, or they are gone.
+/// None of them could be traced: another tracer has them, `kernel.yama.ptrace_scope` or a container forbids it, or they
+/// are gone.
 pub fn counted<T>(processes: &[u32], work: impl FnOnce() -> T) -> io::Result<(Calls, T)> {
     let (is_over, is_traced) = (AtomicBool::new(false), AtomicBool::new(false));
     std::thread::scope(|scope| {
-        // Tracing belongs to a thread, and `work` has to run in the caller's: it may have a network
-        // namespace of its own.
+        // Tracing belongs to a thread, and `work` has to run in the caller's thread, which may have its own network
+        // namespace.
         let tracer = std::thread::Builder::new()
             .name("joust tracer".to_owned())
             .spawn_scoped(scope, || trace(processes, &is_traced, &is_over))?;
@@ -47,7 +46,7 @@ pub fn counted<T>(processes: &[u32], work: impl FnOnce() -> T) -> io::Result<(Ca
     })
 }
 
-/// The kernel lets all go when this thread ends.
+/// The kernel detaches all threads when this thread ends.
 fn trace(processes: &[u32], is_traced: &AtomicBool, is_over: &AtomicBool) -> io::Result<Calls> {
     seize(processes)?;
     is_traced.store(true, SeqCst);
@@ -58,7 +57,7 @@ fn trace(processes: &[u32], is_traced: &AtomicBool, is_over: &AtomicBool) -> io:
             Ok(WaitStatus::StillAlive) if is_over.load(SeqCst) => return Ok(calls),
             Ok(WaitStatus::StillAlive) => std::thread::sleep(REST),
             Ok(status) => stopped(status, &mut calls),
-            // All have ended; whoever works on finds that out.
+            // All have ended; the caller finds out by itself.
             Err(Errno::ECHILD) if is_over.load(SeqCst) => return Ok(calls),
             Err(Errno::ECHILD) => std::thread::sleep(REST),
             Err(Errno::EINTR) => {}
@@ -67,7 +66,7 @@ fn trace(processes: &[u32], is_traced: &AtomicBool, is_over: &AtomicBool) -> io:
     }
 }
 
-/// Takes every thread, also those that are started meanwhile.
+/// Attaches to every thread, including those that are started meanwhile.
 fn seize(processes: &[u32]) -> io::Result<()> {
     let options = Options::PTRACE_O_TRACESYSGOOD
         | Options::PTRACE_O_TRACECLONE
@@ -85,10 +84,10 @@ fn seize(processes: &[u32]) -> io::Result<()> {
             match ptrace::seize(tid, options) {
                 Ok(()) => {
                     taken += 1;
-                    // It stops, and is then let run from call to call.
+                    // It stops, and then runs from call to call.
                     let _ = ptrace::interrupt(tid);
                 }
-                // By then it is traced, as one that a traced thread has started, or it has ended.
+                // A traced thread started it, so it is already traced, or it has ended.
                 Err(Errno::EPERM | Errno::ESRCH) if taken > 0 => {}
                 Err(error) => refused = error,
             }
@@ -103,7 +102,7 @@ fn threads(process: u32) -> Vec<i32> {
     entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect()
 }
 
-/// Counts a call that begins, and lets the thread go on. One that has been killed meanwhile is no error.
+/// Counts a call that begins, and resumes the thread. A thread that has been killed meanwhile is not an error.
 fn stopped(status: WaitStatus, calls: &mut Calls) {
     let (thread, signal) = match status {
         WaitStatus::PtraceSyscall(thread) => {
@@ -112,8 +111,8 @@ fn stopped(status: WaitStatus, calls: &mut Calls) {
             }
             (thread, None)
         }
-        // The stop that we asked for, the first of a new thread, or one with its whole process, which
-        // then goes on: nobody stops a server that is being looked at.
+        // Our own stop, the first stop of a new thread, or a stop of its whole process. The process then continues:
+        // nobody stops a server that is being traced.
         WaitStatus::PtraceEvent(thread, ..) => (thread, None),
         WaitStatus::Stopped(thread, signal) => (thread, Some(signal)),
         _ => return,
@@ -121,25 +120,25 @@ fn stopped(status: WaitStatus, calls: &mut Calls) {
     let _ = ptrace::syscall(thread, signal);
 }
 
-/// Name of the call that a thread has stopped at the beginning of; `None` at its end.
+/// Name of the call that a thread is about to make; `None` if it stopped at the end of a call.
 fn begun(thread: Pid) -> Option<&'static str> {
     let info = ptrace::syscall_info(thread).ok()?;
     if info.op != libc::PTRACE_SYSCALL_INFO_ENTRY {
         return None;
     }
-    // SAFETY: the kernel fills the member that `op` names, and it is that of an entry.
+    // SAFETY: the kernel fills the member that `op` names, which is that of an entry.
     let number = unsafe { info.u.entry.nr };
     Some(name(number.try_into().ok()?))
 }
 
 macro_rules! names {
     ($($name:ident)*) => {
-        // Without the `SYS_` that all have before them.
+        // Without the common prefix `SYS_`.
         &[$((stringify!($name).split_at(4).1, libc::$name)),*]
     };
 }
 
-/// The calls of servers; all others are "other".
+/// The calls that servers make; all others count as "other".
 #[rustfmt::skip]
 const NAMES: &[(&str, libc::c_long)] = names! {
     SYS_accept SYS_accept4 SYS_brk SYS_clock_gettime SYS_clock_nanosleep SYS_clone SYS_clone3 SYS_close
@@ -154,7 +153,7 @@ const NAMES: &[(&str, libc::c_long)] = names! {
     SYS_timerfd_settime SYS_vmsplice SYS_wait4 SYS_waitid SYS_write SYS_writev
 };
 
-/// Those that newer architectures do without.
+/// Calls that newer architectures do not have.
 #[cfg(target_arch = "x86_64")]
 #[rustfmt::skip]
 const NAMES_OLD: &[(&str, libc::c_long)] = names! {

@@ -1,7 +1,7 @@
-//! What the kernel knows of a TCP connection (TCP_INFO, tcp(7)). Start reading at [`TcpInfo::of`].
+//! What the kernel knows about a TCP connection (TCP_INFO, tcp(7)). Start reading at [`TcpInfo::of`].
 //!
-//! The kernel's structure grows at its end, and an older kernel fills less of it. So it is read as bytes, and
-//! a field that the kernel did not reach is unknown, never 0.
+//! The kernel's structure grows at its end, and an older kernel fills less of it. So it is read as bytes, and a field
+//! that the kernel did not reach is unknown, never 0.
 
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, AsRawFd as _};
@@ -13,26 +13,26 @@ use units::Nanos;
 pub struct TcpInfo {
     /// Segments that are not acknowledged; of a listener: connections that wait to be accepted (tcp_get_info).
     pub unacknowledged: u32,
-    /// Segments that were sent again, SYN included.
+    /// Segments that were retransmitted, SYN included.
     pub retransmitted: u32,
     /// Retransmission timeouts, SYN included; `None` before Linux 6.7.
     pub timeouts: Option<u32>,
-    /// Time from a first timeout until it had recovered; `None` before Linux 6.7. The wait that ended in that
-    /// timeout (a second for a SYN, 200 ms or more for data) is not in it (tcp_update_rto_stats).
+    /// Time from a first timeout until the connection had recovered; `None` before Linux 6.7. It does not include the
+    /// wait before that timeout (a second for a SYN, 200 ms or more for data; tcp_update_rto_stats).
     pub timeout_time: Option<Nanos>,
 }
 
-/// Where fields lie in `struct tcp_info` (include/uapi/linux/tcp.h); the kernel never moves one.
+/// Offsets of the fields in `struct tcp_info` (include/uapi/linux/tcp.h); the kernel never moves one.
 const UNACKED_AT: usize = 24;
 const TOTAL_RETRANS_AT: usize = 100;
 const TOTAL_RTO_AT: usize = 240;
 /// In milliseconds.
 const TOTAL_RTO_TIME_AT: usize = 244;
-/// What is asked for: the structure up to the last of them.
+/// Number of bytes requested: the structure up to the last of the fields.
 const N_BYTES: usize = 248;
 
 impl TcpInfo {
-    /// Of a socket; `None` where it is not a TCP socket, or the kernel does not tell. One system call.
+    /// Those of a socket; `None` if it is not a TCP socket, or the kernel does not tell. One system call.
     pub fn of(socket: impl AsFd) -> Option<Self> {
         let mut bytes = MaybeUninit::<[u8; N_BYTES]>::zeroed();
         let mut len = N_BYTES as libc::socklen_t;
@@ -50,12 +50,12 @@ impl TcpInfo {
         if result != 0 {
             return None;
         }
-        // SAFETY: an array of bytes that was zeroed is initialised whatever part of it the kernel wrote.
+        // SAFETY: a zeroed array of bytes is initialised, whatever part of it the kernel wrote.
         let bytes = unsafe { bytes.assume_init() };
         Self::parse(&bytes[..N_BYTES.min(len as usize)])
     }
 
-    /// Of the bytes that a kernel filled.
+    /// Reads the bytes that a kernel filled.
     fn parse(bytes: &[u8]) -> Option<Self> {
         let word = |at: usize| Some(u32::from_ne_bytes(bytes.get(at..at + 4)?.try_into().ok()?));
         let half = |at: usize| Some(u16::from_ne_bytes(bytes.get(at..at + 2)?.try_into().ok()?));
@@ -63,7 +63,7 @@ impl TcpInfo {
         Some(Self {
             unacknowledged: word(UNACKED_AT)?,
             retransmitted: word(TOTAL_RETRANS_AT)?,
-            // All three fields came at once: where the last one is missing, so is this one.
+            // All three fields were added at once: if the last one is missing, so is this one.
             timeouts: millis.and(half(TOTAL_RTO_AT)).map(u32::from),
             timeout_time: millis.map(|millis| Nanos::from_millis(millis.into())),
         })

@@ -1,6 +1,5 @@
-//! The generator's [`Driver`] on io_uring. Owns the operations that are under way, the order in which their
-//! ends are reported, and the bytes that the kernel did not take. Start reading at [`UringDriver`], then
-//! its `wait` and `take`.
+//! The generator's [`Driver`] on io_uring. Owns the operations in flight, the order in which their ends are reported,
+//! and the bytes that the kernel did not take. Start reading at [`UringDriver`], then its `wait` and `take`.
 //!
 //! # Cost
 //!
@@ -12,18 +11,18 @@
 //! | a reply whose body is discarded | besides: 2 recv, one more for each wake-up within it |
 //! | a body of 256 KiB or more that is discarded | SO_RCVLOWAT, 3 times |
 //!
-//! - A receive is armed once a connection (multishot) and takes its buffers from a ring that all
-//!   connections share: memory follows what arrives at once, not the number of connections.
+//! - A receive is armed once per connection (multishot) and takes its buffers from a ring that all
+//!   connections share: memory grows with what arrives at once, not with the number of connections.
 //! - A send that succeeds has no completion (CQE_SKIP_SUCCESS). MSG_DONTWAIT and MSG_WAITALL together
-//!   make it all or an error: one that the kernel took in part, or not at all, completes with the
-//!   number of bytes taken and is no longer under way, so its bytes are ours again as soon as it was
-//!   handed over. What is left goes into its own send, which waits for room.
-//! - Sends are handed over when `BATCH_MAX` are pending, when this many completions were reported
+//!   make it complete or fail. A send that the kernel took in part, or not at all, completes with the
+//!   number of bytes taken and is no longer in flight, so its bytes are ours again as soon as it was
+//!   submitted. The rest goes into a send of its own, which waits for room.
+//! - Sends are submitted when `BATCH_MAX` are pending, when that many completions were reported
 //!   since, or at the next wait.
-//! - Where bodies are discarded the repeated receive gives way to a poll and recv(2) (`polled.rs`).
+//! - If bodies are discarded, the multishot receive is replaced by a poll and recv(2) (`polled.rs`).
 //!
-//! Memory: the buffers, at most 4 MiB; about 200 bytes a slot, and what the kernel keeps of a receive
-//! that is armed (about 700 bytes).
+//! Memory: the buffers, at most 4 MiB; about 200 bytes per slot, and what the kernel keeps for an armed receive (about
+//! 700 bytes).
 
 use std::collections::VecDeque;
 use std::io;
@@ -54,19 +53,19 @@ use chains::{Chains, Event};
 use conn::{Conn, Operation, Receiving};
 use receives::Header;
 
-/// Sends that may be pending before they are handed over, and completions that may be processed
-/// meanwhile. The caller stamps a request as sent just before [`Driver::send`]; what is
-/// pending waits for the others' handling, about 1 us each, so a stamp is early by 7 us at most, and by
-/// 3.5 on average. More would save nothing: with 4, 8, 16 and 64 a request took 5.77, 5.77, 5.75 and
-/// 5.75 us of CPU time (replies of 3 KB, 100 connections, some three of them ready in a round).
+/// Most pending sends before they are submitted, and most completions that are processed meanwhile. The caller stamps a
+/// request as sent just before [`Driver::send`]. A pending request waits while the others are handled, about 1 us each,
+/// so a stamp is at most 7 us early, and 3.5 us on average. A larger batch would save nothing: with 4, 8, 16 and 64 a
+/// request took 5.77, 5.77, 5.75 and 5.75 us of CPU time (replies of 3 KB, 100 connections, some three of them ready in
+/// a round).
 const BATCH_MAX: usize = 8;
 
-/// Bytes of a pending send; a longer one is sent at once by send(2), since copying it twice would
-/// cost more than the call that is saved.
+/// Largest pending send; a longer one is sent at once by send(2), because copying it twice would cost more than the
+/// saved call.
 const STAGED_BYTES_MAX: usize = 4 * 1024;
 
-/// Buffers of the ring, at most. More replies than these in one round end the receives that found
-/// none (ENOBUFS); they are armed again in the next.
+/// Most buffers of the ring. If more replies arrive in one round, receives that find no buffer end (ENOBUFS) and are
+/// armed again in the next round.
 const BUFFERS_MAX: u32 = 256;
 
 /// Bytes of a buffer.
@@ -74,42 +73,40 @@ const BUFFER_BYTES: u16 = 16 * 1024;
 
 /// io_uring, for the slots 0 to `slots` - 1; stays on the thread that made it.
 pub struct UringDriver {
-    /// Dropped first: the kernel lets go of the memory below.
+    /// Dropped first, so that the kernel releases the memory below.
     ring: Ring,
     buffers: Buffers,
     timing: Timing,
     alarm: Alarm,
     conns: Vec<Conn>,
     chains: Chains,
-    /// The slot of the last completion, until the next is asked for; the buffer that it came in, to
-    /// be given back; and when it happened, if that
-    /// is known.
+    /// The slot of the last completion, until the next is requested; the buffer that it came in, which is given back
+    /// then; and when it happened, if that is known.
     worked_on: Option<Slot>,
     held: Option<Filled>,
     arrived: Option<Nanos>,
-    /// Where stamps are asked for.
+    /// Set if stamps were requested.
     header: Option<Header>,
-    /// What was read from a polled connection: the first `n_direct` bytes are those of the last
-    /// completion.
+    /// Bytes read from a polled connection: the first `n_direct` are those of the last completion.
     direct: Box<[u8]>,
     n_direct: usize,
-    /// Polled connections that had their share of a round and may have more: slot and generation.
+    /// Polled connections that used up their share of a round and may have more: slot and generation.
     unfinished: VecDeque<(Slot, u32)>,
     /// Pending sends, and their bytes.
     staged: Vec<Staged>,
     staged_bytes: Box<[u8]>,
-    /// Raised whenever entries were handed over.
+    /// Incremented whenever entries were submitted.
     batch: u64,
     /// Completions that were reported while sends were pending.
     n_reported: usize,
     /// Connections whose receive found no buffer: slot and generation.
     starved: VecDeque<(Slot, u32)>,
     n_starved: u64,
-    /// Operations with a completion to come that name our memory.
+    /// Operations that name our memory and have a completion to come.
     n_in_flight: usize,
-    /// Bytes of sends that were under way when their connection was closed, until they end.
+    /// Bytes of sends that were in flight when their connection was closed, until they end.
     orphans: Vec<(u64, Vec<u8>)>,
-    /// Why the ring cannot be used any longer: told by the next wait.
+    /// Why the ring can no longer be used; the next wait reports it.
     broken: Option<io::Error>,
     handshake: Handshake,
     /// The ring belongs to this thread (SINGLE_ISSUER).
@@ -123,9 +120,8 @@ struct Staged {
     n_bytes: usize,
 }
 
-/// Whether io_uring can be used here for this many slots, over all threads: a user's limit of locked
-/// memory is shared by all of them. Makes a ring like the driver's, enters it once (a sandbox may
-/// forbid that alone), and closes it.
+/// Whether io_uring can be used here for this many slots, over all threads: they share a user's limit of locked memory.
+/// Makes a ring like the driver's, enters it once (a sandbox may forbid only that), and closes it.
 ///
 /// # Errors
 /// As [`UringDriver::new`].
@@ -137,10 +133,10 @@ impl UringDriver {
     /// A driver for `slots` connections, for the calling thread only.
     ///
     /// # Errors
-    /// [`io::ErrorKind::Unsupported`] where the kernel has no io_uring, or one from before 6.1;
-    /// [`io::ErrorKind::PermissionDenied`] where it is forbidden; both say by what, and are a reason
-    /// to use [`crate::epoll_driver`] instead. [`io::ErrorKind::OutOfMemory`] where the limit of locked
-    /// memory is below some 128 bytes a slot. EMFILE as it is.
+    /// [`io::ErrorKind::Unsupported`] if the kernel has no io_uring, or one from before 6.1;
+    /// [`io::ErrorKind::PermissionDenied`] if it is forbidden. Both name the cause, and are a reason to use
+    /// [`crate::epoll_driver`] instead. [`io::ErrorKind::OutOfMemory`] if the limit of locked memory is below some 128
+    /// bytes per slot. EMFILE as it is.
     pub fn new(slots: u32) -> io::Result<Self> {
         let n_buffers = slots.next_power_of_two().clamp(16, BUFFERS_MAX);
         let ring = Ring::new(n_buffers + 4 * slots).map_err(ring::explained)?;
@@ -174,34 +170,33 @@ impl UringDriver {
         })
     }
 
-    /// Waits by asking again and again instead of sleeping, so that no reply is seen late by the
-    /// wake-up of an idle CPU (some 50 us, in a virtual machine 100 and more). It takes a whole CPU;
-    /// what goes into asking in vain is not in [`Driver::cpu`].
+    /// Waits by polling instead of sleeping, so that the wake-up of an idle CPU (some 50 us, in a virtual machine 100
+    /// and more) does not delay replies. It takes a whole CPU; [`Driver::cpu`] does not include polls that find
+    /// nothing.
     #[must_use]
     pub fn busy_polling(mut self, busy_poll: bool) -> Self {
         self.timing.busy_poll = busy_poll;
         self
     }
 
-    /// Whether the first request carries the ACK of the handshake ([`Handshake::AckWithRequest`]), as
-    /// it does unless this says otherwise: not for connections that are opened in advance, which the
-    /// server would see up to 200 ms late.
+    /// Whether the first request carries the ACK of the handshake ([`Handshake::AckWithRequest`]); on by default. Turn
+    /// it off for connections that are opened in advance: the server would see them up to 200 ms late.
     #[must_use]
     pub fn ack_with_request(mut self, on: bool) -> Self {
         self.handshake = if on { Handshake::AckWithRequest } else { Handshake::AckAtOnce };
         self
     }
 
-    /// Has the kernel stamp what arrives, for [`Driver::arrived`]; where it does not, that stays
-    /// `None`. It costs the control message of each receive, about 0.2 us.
+    /// Makes the kernel stamp what arrives, for [`Driver::arrived`]; if it cannot, that stays `None`. The control
+    /// message costs each receive about 0.2 us.
     #[must_use]
     pub fn with_kernel_stamps(mut self, on: bool) -> Self {
         self.header = on.then(Header::new);
         self
     }
 
-    /// How many times a receive ended because all buffers were in use, and was armed again: many are
-    /// a sign that this thread is behind.
+    /// How many times a receive ended because all buffers were in use, and was armed again: a high number means that
+    /// this thread cannot keep up.
     #[must_use]
     pub fn n_starved(&self) -> u64 {
         self.n_starved
@@ -218,9 +213,9 @@ impl UringDriver {
             self.n_in_flight += 1;
         }
         let entry = entry.user_data(self.token(slot, kind));
-        // SAFETY: what an entry names lives long enough: receives name no memory but the buffers,
-        // which outlive the ring; staged bytes stay until the entries are handed over,
-        // which is all that the kernel needs of them; `unsent` stays untouched until its completion.
+        // SAFETY: the named memory lives long enough. Receives only name the buffers, which outlive the ring. Staged
+        // bytes stay until the entries are submitted, and the kernel needs them no longer. `unsent` stays untouched
+        // until its completion.
         let pushed = unsafe { self.ring.push(&entry) };
         self.note(pushed);
     }
@@ -238,8 +233,8 @@ impl UringDriver {
         }
     }
 
-    /// Arms a slot's receive, unless one is under way, or what it took is not processed: in which way
-    /// to receive next is only known then.
+    /// Arms a slot's receive, unless one is in flight or its bytes are not processed yet: only then is it known in
+    /// which way to receive next.
     fn receive(&mut self, slot: Slot) {
         let conn = &mut self.conns[slot.0 as usize];
         let idle = conn.phase == ConnPhase::Open && conn.receiving.is_none() && !conn.starved;
@@ -255,7 +250,7 @@ impl UringDriver {
         self.push(slot, Operation::Receive, entry);
     }
 
-    /// The last completion is processed.
+    /// The last completion has been processed.
     #[inline]
     fn worked_off(&mut self) {
         if let Some(filled) = self.held.take() {
@@ -267,7 +262,7 @@ impl UringDriver {
         }
     }
 
-    /// What an event is to the caller; `None`: nothing.
+    /// The event as the caller sees it; `None`: nothing to report.
     #[inline]
     fn report(&mut self, slot: Slot, event: Event) -> Option<What> {
         match event {
@@ -288,7 +283,7 @@ impl UringDriver {
             Event::Readable => {
                 let what = self.read(slot);
                 if what.is_none() {
-                    // Where the poll has ended it is armed again: nothing else would.
+                    // If the poll has ended, it is armed again here: nothing else would do that.
                     self.receive(slot);
                 }
                 what
@@ -296,7 +291,7 @@ impl UringDriver {
         }
     }
 
-    /// Starts sending a connection's `unsent`, which waits for room as long as it takes.
+    /// Starts sending a connection's `unsent`; this send waits for room as long as needed.
     fn send_rest(&mut self, slot: Slot) {
         let conn = &mut self.conns[slot.0 as usize];
         let socket = conn.socket.as_ref().expect("only an open connection has bytes left over");
@@ -307,17 +302,17 @@ impl UringDriver {
         self.push(slot, Operation::SendRest, entry);
     }
 
-    /// Hands over what is pending and takes what came of it at once.
+    /// Submits what is pending and takes the completions that are there at once.
     fn hand_over(&mut self) {
         let submitted = self.ring.submit();
         self.note(submitted);
         self.handed_over();
     }
 
-    /// Takes what is there after entries were handed over, and forgets what was staged: the kernel is
-    /// done with it once the sends that it took in part are known.
+    /// Takes what is there after entries were submitted, and clears the staged sends: the kernel is done with them once
+    /// the partial sends are known.
     fn handed_over(&mut self) {
-        // Before the completions: what these push belongs to the next batch.
+        // Before the completions: entries that these push belong to the next batch.
         self.batch += 1;
         self.n_reported = 0;
         loop {
@@ -327,7 +322,7 @@ impl UringDriver {
             if !self.ring.has_overflowed() || self.broken.is_some() {
                 break;
             }
-            // What found no room may be of the staged sends.
+            // Completions that found no room may belong to staged sends.
             let looked = self.ring.look();
             self.note(looked);
         }
@@ -341,7 +336,7 @@ impl UringDriver {
             return Ok(());
         }
         let begun = clock::thread_cpu();
-        // Receives that found no buffer are armed again by the next wait.
+        // The next wait re-arms receives that found no buffer.
         let is_idle = |driver: &Self| {
             driver.chains.is_empty() && driver.broken.is_none() && driver.starved.is_empty()
         };
@@ -353,7 +348,7 @@ impl UringDriver {
         Ok(())
     }
 
-    /// The timer of the wait itself: none where the alarm ends it.
+    /// The timer of the wait itself; none if the alarm ends the wait.
     fn timer_of(&mut self, timeout: Nanos, until: Nanos) -> Option<Nanos> {
         let at = self.timing.monotonic(until);
         match self.alarm.end_of(timeout, at) {
@@ -361,7 +356,7 @@ impl UringDriver {
             End::Alarm => {}
             End::NewAlarm => {
                 let entry = self.alarm.set(at);
-                // SAFETY: what it names is the alarm's, which sets it again only when it has rung.
+                // SAFETY: the entry names the alarm's memory, which is set again only after the alarm has rung.
                 let pushed = unsafe { self.ring.push(&entry) };
                 self.note(pushed);
             }
@@ -404,12 +399,12 @@ impl Driver for UringDriver {
     fn connect(&mut self, slot: Slot, route: &Route) {
         let conn = &mut self.conns[slot.0 as usize];
         assert!(conn.socket.is_none(), "a slot is closed before it connects again");
-        // A separate system call rather than an entry: what it takes is the handshake, and a connection
-        // to this machine stands when it returns, so that its request goes with the next batch.
+        // A system call and not an entry: its cost is the handshake, and a connection to this machine is established
+        // when it returns, so that its request goes with the next batch.
         let connecting = socket::connect(route, self.handshake).map(|socket| {
             let is_connected = socket::is_connected(&socket);
             if self.header.is_some() {
-                // Without stamps all else goes on.
+                // Everything else works without stamps.
                 socket::enable_stamps(&socket).ok();
             }
             let fd = Fd(socket.as_raw_fd());
@@ -431,7 +426,7 @@ impl Driver for UringDriver {
 
     fn send(&mut self, slot: Slot, bytes: &[u8]) {
         if self.staged.iter().any(|staged| staged.slot == slot) {
-            // The one before may have been taken in part.
+            // The previous send may have been taken in part.
             self.hand_over();
         }
         let conn = &mut self.conns[slot.0 as usize];
@@ -460,7 +455,7 @@ impl Driver for UringDriver {
         let Some(socket) = conn.socket.as_ref().filter(|_| conn.is_inet) else { return };
         conn.interest.discard(socket, n_bytes);
         if n_bytes > 0 && conn.receiving == Some(Receiving::Repeated) {
-            // It would copy; what it has taken until it ends is delivered.
+            // The receive would copy the body; what it takes until it ends is delivered.
             let entry = opcode::AsyncCancel::new(token).build();
             self.cancel(&entry.flags(squeue::Flags::SKIP_SUCCESS));
         }
@@ -474,8 +469,8 @@ impl Driver for UringDriver {
     }
 
     fn close(&mut self, slot: Slot, how: Leave) {
-        // Entries that are not handed over name a descriptor, which may soon be another's. What comes of
-        // them may be one more: the rest of a send.
+        // Unsubmitted entries name a descriptor, which may soon belong to another connection. Submitting them may add
+        // one more: the rest of a send.
         while self.conns[slot.0 as usize].batch == self.batch {
             self.hand_over();
         }
@@ -562,8 +557,8 @@ impl Driver for UringDriver {
 }
 
 impl Drop for UringDriver {
-    /// Ends what is under way before its memory goes. A kernel that does not confirm it (never seen)
-    /// keeps the memory: it is leaked.
+    /// Ends operations in flight before their memory is freed. If the kernel does not confirm it (never seen), the
+    /// memory is leaked.
     fn drop(&mut self) {
         for slot in 0..self.conns.len() as u32 {
             self.close(Slot(slot), Leave::Orderly);

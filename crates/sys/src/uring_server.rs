@@ -1,20 +1,18 @@
-//! io_uring for a server: connections, bytes and readiness of many sockets through one ring. Owns the
-//! operations that are under way and the memory that the kernel writes to. Start reading at
-//! [`ServerRing::enter`].
+//! io_uring for a server: connections, bytes and readiness of many sockets through one ring. Owns the operations in
+//! flight and the memory that the kernel writes to. Start reading at [`ServerRing::enter`].
 //!
 //! # Cost
 //!
-//! One io_uring_enter a round, which hands over all that is to be done and waits for what comes of
-//! it. A receive is armed once a connection (multishot) and takes its buffers from a ring that all
-//! share; a send that succeeds has no completion (CQE_SKIP_SUCCESS); the end of the wait is one timer
-//! that is moved when it has to be, not one that is set for each wait.
+//! One io_uring_enter per round, which submits everything and waits for completions. A receive is armed once per
+//! connection (multishot) and takes its buffers from a ring that all share; a send that succeeds has no completion
+//! (CQE_SKIP_SUCCESS); the end of the wait is one timer that is moved when needed, and not set for each wait.
 //!
 //! # What the kernel holds, and for how long
 //!
 //! - An operation borrows its file and its bytes until [`ServerRing::enter`] returns. By then the
-//!   kernel has taken every entry: it holds the file by its own reference, and is done with the
-//!   bytes of a send, because MSG_DONTWAIT lets none wait. With MSG_WAITALL such a send is all or an
-//!   error with the number of bytes that were taken: see [`ServerRing::cut`]. So nothing that is sent
+//!   kernel has taken every entry: it holds its own reference to the file, and is done with the
+//!   bytes of a send, because MSG_DONTWAIT lets none wait. With MSG_WAITALL such a send is complete or
+//!   an error with the number of bytes that were taken: see [`ServerRing::cut`]. So nothing that is sent
 //!   is copied or counted, and nothing has to outlive the call.
 //! - Receives write to the ring's own buffers, which live until all receives have ended.
 //! - Accepts and polls name no memory.
@@ -34,59 +32,59 @@ use crate::clock;
 use crate::uring::buffers::{Buffers, Filled, GROUP, Shape};
 use crate::uring::ring::{self, Ring, SQ_ENTRIES};
 
-/// Bytes of a receive buffer: most requests fit, and a body comes in pieces of so many.
+/// Bytes of a receive buffer: most requests fit, and a body comes in pieces of this size.
 const BUFFER_BYTES: u16 = 4096;
 
-/// What a send is to the kernel: see the header.
+/// Flags of a send: see the header.
 const SEND_FLAGS: i32 = libc::MSG_NOSIGNAL | libc::MSG_DONTWAIT | libc::MSG_WAITALL;
 
-/// How large a ring is to be.
+/// The size of a ring.
 #[derive(Debug, Clone, Copy)]
 pub struct Size {
-    /// Operations that may be under way at once without the kernel having to keep their ends in a list.
+    /// Operations in flight at once before the kernel has to keep completions in an overflow list.
     pub operations: u32,
-    /// Receive buffers of 4 KiB; rounded up to a power of two, 32,768 at most. Where all are filled in
-    /// one round, a receive ends (see [`is_starved`]) and is to be armed again.
+    /// Receive buffers of 4 KiB; rounded up to a power of two, 32,768 at most. If all are filled in one round, a
+    /// receive ends (see [`is_starved`]) and has to be armed again.
     pub buffers: u16,
 }
 
-/// The caller's name for what an operation is about: below 2^56, given back with its events.
+/// The caller's identifier of an operation: below 2^56, returned with its events.
 pub type Id = u64;
 
-/// What is to be done. A file's operations are told apart by kind: of each there may be one under way
-/// for an [`Id`], but sends, which are over when [`ServerRing::enter`] returns.
+/// An operation to start. For each [`Id`] there may be one of each kind in flight, except for sends, which are finished
+/// when [`ServerRing::enter`] returns.
 #[derive(Debug, Clone, Copy)]
 pub enum Op<'a> {
     /// Accepts connections, non-blocking and close-on-exec.
     Accept {
-        /// From here.
+        /// The listening socket.
         listener: BorrowedFd<'a>,
-        /// One, or one after the other.
+        /// Whether to accept repeatedly, or only once.
         many: bool,
     },
-    /// Receives again and again, until the end of the stream.
+    /// Receives repeatedly (multishot), until the end of the stream.
     Receive(BorrowedFd<'a>),
     /// Sends both, one of which may be empty.
     Send {
-        /// Here.
+        /// The socket.
         socket: BorrowedFd<'a>,
-        /// First.
+        /// The first part.
         head: &'a [u8],
-        /// Then.
+        /// The second part.
         body: &'a [u8],
     },
-    /// Says once when the file is ready for one of these; errors and hang-ups are always told, and that
-    /// the peer has ended its side (RDHUP), which the kernel adds to every poll of a ring.
+    /// Reports once when the file is ready for one of these. Errors and hang-ups are always reported, and so is the end
+    /// of the peer's side (RDHUP), which the kernel adds to every poll of a ring.
     Poll(BorrowedFd<'a>, PollFlags),
-    /// As [`Op::Poll`], and again each time that it becomes so (multishot): for who would be told the
-    /// same at once otherwise. Of the same kind.
+    /// As [`Op::Poll`], but reports each time that the file becomes ready (multishot): for files where a single poll
+    /// would fire again at once. It has the same kind.
     Edges(BorrowedFd<'a>, PollFlags),
-    /// Ends the operation of this kind with the same [`Id`], if it is under way: it comes to its end
-    /// with ECANCELED, unless something else ended it first.
+    /// Ends the operation of this kind with the same [`Id`], if it is in flight: it ends with ECANCELED, unless
+    /// something else ended it first.
     Cancel(Kind),
 }
 
-/// What has a beginning and an end.
+/// Operations with a beginning and an end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     /// [`Op::Accept`].
@@ -97,38 +95,38 @@ pub enum Kind {
     Poll = 3,
 }
 
-/// Tokens that are no [`Kind`] with its own end.
+/// Tokens of operations that have no [`Kind`].
 const SEND: u64 = 4;
 const ALARM: u64 = 5;
 const CANCEL: u64 = 6;
 
-/// Something that happened.
+/// An event.
 #[derive(Debug)]
 pub struct Event {
     /// As given with the operation.
     pub id: Id,
-    /// What.
+    /// The result.
     pub what: What,
     /// The operation is over; nothing more comes of it.
     pub ended: bool,
 }
 
-/// What happened.
+/// The result of an operation.
 #[derive(Debug)]
 pub enum What {
-    /// A connection; EMFILE and the like, as of accept(2).
+    /// An accepted connection; EMFILE and other errors of accept(2).
     Accepted(io::Result<OwnedFd>),
-    /// Bytes, which [`ServerRing::received`] has until the next event is asked for: none at the end
-    /// of the stream. ECONNRESET and the like; see [`is_starved`].
+    /// Bytes, which [`ServerRing::received`] has until the next event is requested: none at the end of the stream.
+    /// ECONNRESET and the like; see [`is_starved`].
     Received(io::Result<()>),
-    /// For what the file is ready.
+    /// What the file is ready for.
     Ready(io::Result<PollFlags>),
 }
 
-/// A send of the last [`ServerRing::enter`] that was not taken as a whole.
+/// A send of the last [`ServerRing::enter`] that was taken only in part.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Cut {
-    /// As given with it.
+    /// As given with the send.
     pub id: Id,
     /// Bytes that were taken: the socket has no room for the rest now. `None`: the connection is lost.
     pub sent: Option<usize>,
@@ -139,45 +137,45 @@ pub struct Cut {
 pub enum Wait {
     /// Not at all.
     No,
-    /// Until something happened or this instant of the monotonic clock; [`Nanos::MAX`]: for ever.
+    /// Until an event or this instant of the monotonic clock; [`Nanos::MAX`]: for ever.
     Until(Nanos),
 }
 
 /// A ring; stays on the thread that made it.
 pub struct ServerRing {
-    /// Dropped first: the kernel lets go of the memory below.
+    /// Dropped first, so that the kernel releases the memory below.
     ring: Ring,
     buffers: Buffers,
     messages: Messages,
-    /// What the last call brought, the next one at `taken`.
+    /// The events of the last call; the next one is at `taken`.
     came: Vec<cqueue::Entry>,
     taken: usize,
-    /// The buffer of the event that was taken last.
+    /// The buffer of the last event.
     held: Option<Filled>,
     cut: Vec<Cut>,
-    /// When the timer that is armed ends; `MAX`: none is.
+    /// When the armed timer ends; `MAX`: none is armed.
     alarm: Nanos,
-    /// The same for the kernel, which reads it as it takes the entry.
+    /// The same for the kernel, which reads it when it takes the entry.
     instant: Timespec,
-    /// Operations that name our buffers, or will have an event.
+    /// Operations in flight that name our buffers, or will have an event.
     n_in_flight: usize,
-    /// Entries may name what nobody holds any longer: they must never be handed over.
+    /// Entries may name memory or files that are gone: they must never be submitted.
     is_spoilt: bool,
     /// The ring belongs to this thread (SINGLE_ISSUER).
     _not_send: PhantomData<*const ()>,
 }
 
-/// Headers of the sends in two parts, one for each entry that may be pending. The kernel reads them as
-/// it takes the entry.
+/// Headers of the sends in two parts, one for each entry that may be pending. The kernel reads them when it takes the
+/// entry.
 struct Messages {
     headers: Box<[libc::msghdr]>,
     parts: Box<[[libc::iovec; 2]]>,
     n_used: usize,
 }
 
-/// Whether a server's ring can be used here; makes one, enters it once, since a sandbox may forbid that
-/// alone, and lets it go. On its own thread: the kernel takes a ring apart later, and interrupts
-/// whatever call the thread that used it blocks in by then (EINTR).
+/// Whether a server's ring can be used here. Makes one, enters it once (a sandbox may forbid only that), and closes it.
+/// On its own thread: the kernel tears a ring down later, and then interrupts whatever call the thread that used it
+/// blocks in (EINTR).
 ///
 /// # Errors
 /// As [`ServerRing::new`].
@@ -187,7 +185,7 @@ pub fn is_available() -> io::Result<()> {
     made.join().expect("making a ring does not panic")
 }
 
-/// Whether a receive ended because no buffer was free. They are again once the events were processed.
+/// Whether a receive ended because no buffer was free. Buffers are free again after the events were processed.
 pub fn is_starved(error: &io::Error) -> bool {
     error.raw_os_error() == Some(libc::ENOBUFS)
 }
@@ -201,9 +199,9 @@ impl ServerRing {
     /// A ring of that size, for the calling thread only.
     ///
     /// # Errors
-    /// [`io::ErrorKind::Unsupported`] where the kernel has no io_uring, or one from before 6.1;
-    /// [`io::ErrorKind::PermissionDenied`] where it is forbidden; both say by what.
-    /// [`io::ErrorKind::OutOfMemory`] where the limit of locked memory is too low. EMFILE as it is.
+    /// [`io::ErrorKind::Unsupported`] if the kernel has no io_uring, or one from before 6.1;
+    /// [`io::ErrorKind::PermissionDenied`] if it is forbidden; both name the cause. [`io::ErrorKind::OutOfMemory`] if
+    /// the limit of locked memory is too low. EMFILE as it is.
     pub fn new(size: Size) -> io::Result<Self> {
         let ring = Ring::new(size.operations).map_err(ring::explained)?;
         let n_buffers = size.buffers.clamp(1, 1 << 15).next_power_of_two();
@@ -225,12 +223,12 @@ impl ServerRing {
         })
     }
 
-    /// Hands over `ops` in their order, with the caller's name for each, and waits. What came of it is
-    /// in [`ServerRing::cut`] and [`ServerRing::next_event`]; events that were not taken before are lost. May
-    /// return early, with nothing to tell: a signal came.
+    /// Submits `ops` in their order, with the caller's identifier of each, and waits. The results are in
+    /// [`ServerRing::cut`] and [`ServerRing::next_event`]; earlier events that were not taken are lost. May return
+    /// early without events after a signal.
     ///
     /// # Errors
-    /// Of the ring only, which is useless from then on.
+    /// Only errors of the ring, which is unusable from then on.
     pub fn enter<'a>(
         &mut self,
         ops: impl IntoIterator<Item = (Id, Op<'a>)>,
@@ -260,12 +258,12 @@ impl ServerRing {
             self.ring.look()?;
             self.collect();
         }
-        // Every entry was taken: what they borrowed is the caller's again.
+        // Every entry was taken: what they borrowed belongs to the caller again.
         self.is_spoilt = false;
         Ok(())
     }
 
-    /// Sends of the last call that were not taken as a whole.
+    /// Sends of the last call that were taken only in part.
     pub fn cut(&self) -> &[Cut] {
         &self.cut
     }
@@ -296,7 +294,7 @@ impl ServerRing {
         Some(Event { id: token & ID_MASK, what, ended: !cqueue::more(flags) })
     }
 
-    /// The bytes of the event that was taken last.
+    /// The bytes of the last event.
     #[inline]
     pub fn received(&self) -> &[u8] {
         self.held.map_or(&[], |filled| self.buffers.bytes(filled))
@@ -349,14 +347,14 @@ impl ServerRing {
 
     fn push(&mut self, kind: u64, id: Id, entry: squeue::Entry) -> io::Result<()> {
         let entry = entry.user_data(token(kind, id));
-        // SAFETY: what a send names is borrowed for the call of `enter` that pushes it, and nothing is
-        // handed over after a call that failed (`is_spoilt`); the kernel is done with it when it has
-        // taken the entry, since MSG_DONTWAIT lets no send wait. Message headers stay until then too.
-        // A timer's instant is read as the entry is taken. All else names no memory but the buffers.
+        // SAFETY: what a send names is borrowed for the call of `enter` that pushes it, and nothing is submitted after
+        // a call that failed (`is_spoilt`). The kernel is done with it when it has taken the entry, because
+        // MSG_DONTWAIT lets no send wait. Message headers stay until then too. A timer's instant is read when the entry
+        // is taken. Everything else names no memory but the buffers.
         unsafe { self.ring.push(&entry) }
     }
 
-    /// Has the wait end at `until`. The timer stays where it ends before: then the wait ends early once.
+    /// Makes the wait end at `until`. A timer that ends earlier stays: then the wait ends early once.
     fn set_alarm(&mut self, until: Nanos) -> io::Result<()> {
         if until >= self.alarm {
             return Ok(());
@@ -369,13 +367,13 @@ impl ServerRing {
             let entry = opcode::Timeout::new(instant).flags(TimeoutFlags::ABS).build();
             return self.push(ALARM, 0, entry);
         }
-        // One that has ended meanwhile is not found: its event wakes this very wait.
+        // A timer that has ended meanwhile is not found: its event wakes this wait.
         let moved = opcode::TimeoutUpdate::new(token(ALARM, 0), instant);
         let entry = moved.flags(TimeoutFlags::ABS).build();
         self.push(CANCEL, 0, entry.flags(squeue::Flags::SKIP_SUCCESS))
     }
 
-    /// Takes what has come: the sends that were cut, and the rest for [`ServerRing::next_event`].
+    /// Collects the completions: partial sends, and the rest for [`ServerRing::next_event`].
     fn collect(&mut self) {
         while let Some(entry) = self.ring.pop() {
             let ended = !cqueue::more(entry.flags());
@@ -396,7 +394,7 @@ impl ServerRing {
     }
 }
 
-/// Bytes that a send which was not taken as a whole has moved, by its result.
+/// Number of bytes that a partial send has moved, by its result.
 fn taken(result: i32) -> Option<usize> {
     match result {
         0.. => Some(result as usize),
@@ -422,8 +420,8 @@ fn accept(listener: Fd, many: bool) -> squeue::Entry {
 }
 
 fn owned(fd: RawFd) -> OwnedFd {
-    // SAFETY: the result of an accept that succeeded: a descriptor that nobody else knows, and each
-    // completion is turned into an event once.
+    // SAFETY: the result of a successful accept: a descriptor that nobody else knows, and each completion is turned
+    // into an event once.
     unsafe { OwnedFd::from_raw_fd(fd) }
 }
 
@@ -446,7 +444,7 @@ impl Messages {
         }
     }
 
-    /// A message of both; good until `n_used` is set back.
+    /// A message of both parts; valid until `n_used` is reset.
     fn of(&mut self, head: &[u8], body: &[u8]) -> *const libc::msghdr {
         let at = self.n_used;
         self.n_used += 1;
@@ -460,8 +458,8 @@ impl Messages {
 }
 
 impl Drop for ServerRing {
-    /// Ends what is under way before its memory goes. A kernel that does not confirm it (never seen)
-    /// keeps the buffers: they are leaked. Connections that were accepted and not taken are closed.
+    /// Ends operations in flight before their memory is freed. If the kernel does not confirm it (never seen), the
+    /// buffers are leaked. Accepted connections that were not taken are closed.
     fn drop(&mut self) {
         while self.next_event().is_some() {}
         self.end_all();

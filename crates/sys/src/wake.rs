@@ -1,13 +1,13 @@
-//! Waking every event loop of a process at once: a file that each of them watches. Owns the eventfd(2).
-//! Start reading at [`Wake`].
+//! Wakes every event loop of a process at once, by a file that each of them watches. Owns the eventfd(2). Start reading
+//! at [`Wake`].
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use rustix::event::{EventfdFlags, eventfd};
 
-/// A file that becomes readable when it is rung, and is never read. Watched for edges, it wakes each
-/// loop once for each ring, however many loops there are.
+/// A file that becomes readable when `ring` is called, and is never read by the loops. Watched edge-triggered, it wakes
+/// each loop once for each ring, however many loops there are.
 #[derive(Debug)]
 pub struct Wake {
     fd: OwnedFd,
@@ -22,15 +22,15 @@ impl Wake {
         Ok(Self { fd: eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)? })
     }
 
-    /// Wakes whoever watches it.
+    /// Wakes all watchers.
     pub fn ring(&self) {
-        // It fails only where it was rung 2^64 times, when everybody is awake.
+        // It fails only after 2^64 rings, when everybody is awake.
         let _ = rustix::io::write(&self.fd, &1u64.to_ne_bytes());
     }
 
-    /// Takes the rings back, so that it is not readable before the next one.
+    /// Clears the rings, so that it is not readable before the next one.
     pub fn hush(&self) {
-        // It fails only where it was not rung.
+        // It fails only if there was no ring.
         let _ = rustix::io::read(&self.fd, &mut [0; 8]);
     }
 }

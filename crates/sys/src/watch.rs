@@ -1,11 +1,9 @@
-//! One way to wait for many files, whatever the kernel's interface: epoll(7), poll(2) and select(2) behind
-//! the same calls, so that an event loop is written once. Owns who is watched for what. Start reading at
-//! [`Watch`].
+//! One interface for waiting for many files: epoll(7), poll(2) and select(2) behind the same calls, so that an event
+//! loop is written once. Owns which file is watched for what. Start reading at [`Watch`].
 //!
-//! The loop is generic over it: a call costs what it costs without the trait. What differs shows in
-//! the cost of a wait: epoll's is that of the files that are ready, poll's and select's that of all
-//! files that are watched (C. Gammo et al., "Comparing and Evaluating epoll, select, and poll Event
-//! Mechanisms", Ottawa Linux Symposium 2004).
+//! The loop is generic over it, so a call costs the same as without the trait. The difference is in the cost of a wait:
+//! epoll's grows with the number of ready files, poll's and select's with the number of watched files (C. Gammo et al.,
+//! "Comparing and Evaluating epoll, select, and poll Event Mechanisms", Ottawa Linux Symposium 2004).
 
 use std::io;
 use std::mem::MaybeUninit;
@@ -21,7 +19,7 @@ pub const SELECT_FILES_MAX: usize = libc::FD_SETSIZE;
 /// What a file is watched for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Interest {
-    /// Something to read, or the end of it.
+    /// Data to read, or the end of the stream.
     Read,
     /// Room to write.
     Write,
@@ -33,8 +31,8 @@ pub enum Interest {
 
 /// A set of files to wait for.
 pub trait Watch: Sized {
-    /// Whether it reports what has changed since, and is told of a file once; otherwise it reports what
-    /// is, as long as it is of interest, and must be told before a file is closed.
+    /// Whether it reports changes only (edge-triggered), and each file is registered once. Otherwise it reports the
+    /// current state as long as it is of interest, and files must be removed before they are closed.
     const TELLS_ONCE: bool;
 
     /// An empty set.
@@ -43,44 +41,44 @@ pub trait Watch: Sized {
     /// EMFILE and the like.
     fn new() -> io::Result<Self>;
 
-    /// Watches `file` for something to read, reported for as long as there is something.
+    /// Watches `file` for data to read, and reports it as long as there is some.
     ///
     /// # Errors
     /// As those of [`Watch::add`].
     fn add_source(&mut self, file: impl AsFd, token: u64) -> io::Result<()>;
 
-    /// As [`Watch::add_source`], where several sets watch the same file and one of them is to be woken
-    /// (EPOLLEXCLUSIVE). Sets that cannot are all woken.
+    /// As [`Watch::add_source`], if several sets watch the same file and only one of them should be woken
+    /// (EPOLLEXCLUSIVE). Sets without this feature are all woken.
     ///
     /// # Errors
     /// As those of [`Watch::add`].
     fn add_shared(&mut self, file: impl AsFd, token: u64) -> io::Result<()>;
 
-    /// Watches `file` for `interest`; one that is watched already, from now on for this. A set that reports edges may report more than that, and need not
-    /// report again what it has reported; see [`Watch::change`].
+    /// Watches `file` for `interest`; for a file that is already watched, changes the interest. An edge-triggered set
+    /// may report more than that, and need not repeat what it has reported; see [`Watch::change`].
     ///
     /// # Errors
-    /// Nothing is left to watch it with, or its number is too high.
+    /// No resources are left to watch it, or its number is too high.
     fn add(&mut self, file: impl AsFd, token: u64, interest: Interest) -> io::Result<()>;
 
-    /// From now on `interest` is what counts for a file of [`Watch::add`].
+    /// Changes the interest in a file of [`Watch::add`].
     fn change(&mut self, file: impl AsFd, interest: Interest);
 
-    /// Watches `file` no longer. To be called before a file is closed.
+    /// Stops watching `file`. Call it before a file is closed.
     fn remove(&mut self, file: impl AsFd);
 
-    /// As [`Watch::remove`], of a file that is about to be closed.
+    /// As [`Watch::remove`], for a file that is about to be closed.
     fn forget(&mut self, file: impl AsFd);
 
-    /// Fills `ready` with what is ready, waiting for at most `timeout` (`None`: for ever). A signal
-    /// ends the wait with nothing.
+    /// Fills `ready` with the ready files, waiting for at most `timeout` (`None`: for ever). After a signal it is
+    /// empty.
     ///
     /// # Errors
     /// None in practice.
     fn wait(&mut self, ready: &mut Vec<Ready>, timeout: Option<Nanos>) -> io::Result<()>;
 }
 
-/// Edges: a file is told to the kernel once, for everything.
+/// Edge-triggered: a file is registered with the kernel once, for everything.
 impl Watch for Epoll {
     const TELLS_ONCE: bool = true;
 
@@ -110,7 +108,7 @@ impl Watch for Epoll {
     fn change(&mut self, _: impl AsFd, _: Interest) {}
 
     fn remove(&mut self, file: impl AsFd) {
-        // It is not there where its owner has removed it before.
+        // It is missing if its owner has removed it before.
         let _ = Self::remove(self, file);
     }
 
@@ -125,11 +123,11 @@ impl Watch for Epoll {
 /// The set of poll(2).
 #[derive(Debug, Default)]
 pub struct PollSet {
-    /// What the kernel is given; those without interest have a negative number, which it skips.
+    /// The kernel's array; entries without interest have a negative number, which it skips.
     entries: Vec<libc::pollfd>,
     /// The token of each entry, and its file.
     owners: Vec<(u64, i32)>,
-    /// Where in `entries` each file is, by its number; `ABSENT`: nowhere.
+    /// The position in `entries` of each file, by its number; `ABSENT`: none.
     places: Vec<u32>,
 }
 
@@ -158,7 +156,7 @@ impl PollSet {
 }
 
 fn entry(fd: i32, interest: Interest) -> libc::pollfd {
-    // Without interest not even the end of a connection is to wake the loop, again and again.
+    // Without interest not even the end of a connection should wake the loop repeatedly.
     let (fd, events) = match interest {
         Interest::Read => (fd, libc::POLLIN | libc::POLLRDHUP),
         Interest::Write => (fd, libc::POLLOUT),
@@ -251,7 +249,7 @@ fn no_files() -> libc::fd_set {
 }
 
 fn is_set(fd: i32, set: &libc::fd_set) -> bool {
-    // SAFETY: `fd` is below FD_SETSIZE, as every number that this module counts to.
+    // SAFETY: `fd` is below FD_SETSIZE, like every number in this module.
     unsafe { libc::FD_ISSET(fd, set) }
 }
 
@@ -366,7 +364,7 @@ mod tests {
 
     use super::*;
 
-    /// What is ready, without waiting: token and whether to read, to write.
+    /// The ready files, without waiting: token, and whether to read or to write.
     fn told(set: &mut impl Watch) -> Vec<(u64, bool, bool)> {
         let mut ready = Vec::new();
         set.wait(&mut ready, Some(Nanos::ZERO)).unwrap();
@@ -386,7 +384,7 @@ mod tests {
         assert_eq!(told(&mut set), []);
         left.write_all(b"x").unwrap();
         assert_eq!(told(&mut set), [(7, true, false)]);
-        // It is there for as long as it was not read.
+        // It is reported as long as it was not read.
         assert_eq!(told(&mut set), [(7, true, false)]);
         right.read_exact(&mut [0]).unwrap();
         assert_eq!(told(&mut set), []);

@@ -1,5 +1,5 @@
-//! The server's ring against plain sockets: what is sent in part, what finds no buffer, what is ended
-//! while it is under way. Start reading at the tests. Where io_uring is refused they say so.
+//! The server's ring against plain sockets: partial sends, missing buffers, operations that are ended in flight. Start
+//! reading at the tests. If io_uring is refused, they report it.
 
 use std::collections::VecDeque;
 use std::io::{Read as _, Write as _};
@@ -12,10 +12,10 @@ use joust_sys::uring_server::{self, Cut, Event, Id, Kind, Op, ServerRing, Size, 
 use rustix::event::PollFlags;
 use units::Nanos;
 
-/// Longer than anything takes on a loaded machine; only a failed test waits for it.
+/// Longer than anything takes on a loaded machine; only a failing test waits that long.
 const LONG: Nanos = Nanos::from_secs(60);
 
-/// A ring; `None`, and a line that says why, where there is none to be had.
+/// A ring; `None`, with a note of the reason, if none is available.
 fn ring(buffers: u16) -> Option<ServerRing> {
     match ServerRing::new(Size { operations: 64, buffers }) {
         Ok(ring) => Some(ring),
@@ -35,7 +35,7 @@ fn pair() -> (TcpStream, OwnedFd) {
     (client, server.into())
 }
 
-/// Enters until `is_enough` of the events so far; each with its bytes.
+/// Enters until `is_enough` accepts the events so far; each event comes with its bytes.
 fn events(
     ring: &mut ServerRing,
     ops: Vec<(Id, Op<'_>)>,
@@ -64,7 +64,7 @@ fn a_wait_ends_in_time_again_and_again_and_earlier_where_that_is_asked_for() {
         while clock::monotonic() < until {
             ring.enter([], Wait::Until(until)).unwrap();
         }
-        // An alarm that is armed for later is moved, and does not hold up the next one.
+        // An alarm that is armed for later is moved, and does not delay the next one.
         asked = asked.min(until);
     }
     assert!(clock::monotonic() < asked + LONG);
@@ -150,7 +150,7 @@ fn what_is_cancelled_ends_and_its_name_may_be_used_again() {
     let (mut client, server) = pair();
     let ended = |all: &[(Event, Vec<u8>)]| all.iter().filter(|(event, _)| event.ended).count();
     for _ in 0..3 {
-        // Armed and ended with one call, and ended by the next.
+        // Armed and ended in one call, and ended by the next.
         let ops = vec![
             (5, Op::Receive(server.as_fd())),
             (5, Op::Poll(server.as_fd(), PollFlags::IN)),
@@ -167,7 +167,7 @@ fn what_is_cancelled_ends_and_its_name_may_be_used_again() {
     client.write_all(b"still here").unwrap();
     let got = events(&mut ring, vec![(5, Op::Receive(server.as_fd()))], |all| !all.is_empty());
     assert_eq!(got[0].1, b"still here");
-    // With the receive under way: the ring ends it before its buffers go.
+    // With the receive in flight: the ring ends it before its buffers are freed.
     drop(ring);
     drop(server);
     assert_eq!(client.read(&mut [0; 8]).unwrap(), 0);
@@ -187,7 +187,7 @@ fn accepted_connections_that_nobody_takes_are_closed_with_the_ring() {
     ring.enter([], Wait::Until(clock::monotonic() + LONG)).unwrap();
     drop(ring);
     drop(listener);
-    // A reset is an end too: it may have waited in the backlog still.
+    // A reset is an end too: the connection may still have been in the backlog.
     assert!(!matches!(left.read(&mut [0; 8]), Ok(1..)));
     rustix::io::write(&socket, b"x").unwrap();
     taken.read_exact(&mut [0; 1]).unwrap();

@@ -34,8 +34,8 @@ impl FromStr for Bytes {
         };
         let bytes = number * scale;
         let whole = bytes.round();
-        // Half a byte is a typing error, not a size; past 2^53 an f64 would round silently. But 1.001
-        // has no exact f64, and a thousand of it is 1000.9999999999999.
+        // A fraction of a byte is a typing error, and past 2^53 an f64 rounds silently. The tolerance is for sizes such
+        // as 1.001 KB: 1.001 has no exact f64, and 1000 times it is 1000.9999999999999.
         if (bytes - whole).abs() > bytes * 1e-12 || whole >= 9_007_199_254_740_992.0 {
             return Err(refused());
         }

@@ -1,6 +1,5 @@
-//! Owns the quantities of the project: durations, byte counts, rates and shares, each a type, each parsed
-//! from what people type ("10s", "3KB", "5k/s", "2%") and printed the way they read it. Start reading at
-//! [`Nanos`].
+//! Owns the quantities of the project: durations, byte counts, rates and shares. Each is a type, parsed from what
+//! people type ("10s", "3KB", "5k/s", "2%") and printed in the same notation. Start reading at [`Nanos`].
 //!
 //! ```
 //! use joust_units::{Bytes, Nanos, PerSecond};
@@ -31,7 +30,7 @@ pub use share::Share;
 
 use std::fmt;
 
-/// Why a typed quantity was refused; its text names what was typed and shows a form that works.
+/// Why a typed quantity was refused. Its text quotes what was typed and shows a form that works.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ParseError {
     typed: String,
@@ -61,14 +60,13 @@ fn split_number(text: &str) -> Option<(f64, &str)> {
     Some((number, text[end..].trim()))
 }
 
-/// A count as a real number: exact up to 2^53, and wrong by less than one part in 2^53 above.
+/// A count as an f64: exact up to 2^53, with a relative error below 2^-53 above that.
 #[cfg_attr(not(test), expect(clippy::cast_precision_loss, reason = "the loss is what it says"))]
 fn real(count: u64) -> f64 {
     count as f64
 }
 
-/// The whole part of a number; 0 for what is negative or not a number, and the highest number of 64 bits
-/// for what is higher.
+/// The whole part of a number: 0 for negative numbers and NaN, `u64::MAX` for numbers above it.
 #[cfg_attr(
     not(test),
     expect(
@@ -81,7 +79,7 @@ fn whole_part(number: f64) -> u64 {
     number as u64
 }
 
-/// Prints `value`, above 0 and below 0.01, with three digits from the first that counts.
+/// Prints `value`, which is above 0 and below 0.01, with three significant digits.
 fn small(value: f64) -> String {
     let zeros = usize::try_from(whole_part((-value.log10()).ceil())).unwrap_or(usize::MAX);
     let decimals = 2 + zeros.min(12);

@@ -13,7 +13,7 @@ const WANTED: &str = "a duration: write it with a unit, as in 200us, 1.5ms, 10s 
 
 const WANTED_OR_SECONDS: &str = "a duration: write seconds, or a unit, as in 10, 10s, 200us or 2m";
 
-/// Nanoseconds. As an instant it counts from the start of the run; 584 years fit.
+/// Nanoseconds. As an instant it counts from the start of the run. The range is 584 years.
 #[derive(
     Debug, Default, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
 )]
@@ -21,7 +21,7 @@ const WANTED_OR_SECONDS: &str = "a duration: write seconds, or a unit, as in 10,
 pub struct Nanos(pub u64);
 
 impl Nanos {
-    /// No time at all.
+    /// A span of zero.
     pub const ZERO: Self = Self(0);
     /// Later than any instant of a run.
     pub const MAX: Self = Self(u64::MAX);
@@ -41,7 +41,7 @@ impl Nanos {
         Self(secs * 1_000_000_000)
     }
 
-    /// From seconds with a fraction; what is negative or not a number becomes zero.
+    /// From seconds with a fraction. Negative numbers and NaN become zero.
     pub fn from_secs_f64(secs: f64) -> Self {
         Self(whole_part((secs * 1e9).round()))
     }
@@ -61,12 +61,12 @@ impl Nanos {
         real(self.0) / 1e9
     }
 
-    /// As people type it after a flag: a bare number is seconds, as in curl, wrk, hey and oha. In files
-    /// a number has its unit ([`Nanos::from_str`]): there it may stand next to milliseconds and counts,
-    /// and a wrong reading would go unnoticed.
+    /// Parses what people type after a flag: a bare number is seconds, as in curl, wrk, hey and oha. In files a number
+    /// has its unit ([`Nanos::from_str`]): there it may stand next to milliseconds and counts, and nobody would notice
+    /// a wrong reading.
     ///
     /// # Errors
-    /// It is no number with one of the units, or longer than 584 years.
+    /// The text is not a number with one of the units, or it is longer than 584 years.
     pub fn from_flag(typed: &str) -> Result<Self, ParseError> {
         match typed.trim().parse::<f64>() {
             Ok(seconds) if (0.0..real(u64::MAX) / 1e9).contains(&seconds) => {
@@ -76,12 +76,12 @@ impl Nanos {
         }
     }
 
-    /// `self - other`, or zero where `other` is later.
+    /// `self - other`, or zero if `other` is later.
     pub const fn saturating_sub(self, other: Self) -> Self {
         Self(self.0.saturating_sub(other.0))
     }
 
-    /// `self + other`, or [`Nanos::MAX`] where that would not fit.
+    /// `self + other`, or [`Nanos::MAX`] if the sum does not fit.
     pub const fn saturating_add(self, other: Self) -> Self {
         Self(self.0.saturating_add(other.0))
     }

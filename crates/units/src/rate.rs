@@ -39,7 +39,7 @@ impl FromStr for PerSecond {
 impl fmt::Display for PerSecond {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let text = match self.0 {
-            // Never 0/s for a rate that is above it.
+            // A rate above 0 is never printed as 0/s.
             n if n > 0.0 && n < 0.01 => format!("{}/s", small(n)),
             n if n < 9_999.5 => format!("{}/s", three_digits(n)),
             n if n < 999_500.0 => format!("{}k/s", three_digits(n / 1e3)),

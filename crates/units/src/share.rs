@@ -32,7 +32,7 @@ impl FromStr for Share {
 impl fmt::Display for Share {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let percent = self.0 * 100.0;
-        // Never 0 % for a share that is above it.
+        // A share above 0 is never printed as 0 %.
         let is_small = percent > 0.0 && percent < 0.01;
         let text = if is_small { small(percent) } else { three_digits(percent) };
         f.pad(&format!("{text} %"))

@@ -1,5 +1,6 @@
-//! Measures what one small reply costs the reply parser, in nanoseconds: nginx-like heads of about
-//! 240 bytes with a short body, pipelined so that the bytes lie in the cache, as after a read.
+//! Measures the cost of one small reply for the reply parser, in nanoseconds: nginx-like heads of
+//! about 240 bytes with a short body, pipelined so that the bytes are in the cache, as after a
+//! read.
 //! Run with `cargo run --release -p joust-wire --example parse_rate`.
 
 use std::hint::black_box;
@@ -10,7 +11,7 @@ use joust_wire::{Event, ReplyLimits, ReplyParser, RequestKind};
 
 /// Replies in one slice.
 const PIPELINED: usize = 16;
-/// Slices in one round, and rounds, of which the fastest is shown: the rest is the machine's noise.
+/// Slices per round. The fastest round is shown; slower ones are noise of the machine.
 const SLICES: usize = 20_000;
 const ROUNDS: usize = 15;
 
@@ -28,7 +29,7 @@ fn main() -> io::Result<()> {
     for (name, reply) in
         [("nginx, length", length), ("nginx, chunked", chunked), ("minimal", minimal)]
     {
-        // Two heads in turn are never the same as the one before: the parser's worst case.
+        // With two alternating heads none equals the one before: the parser's worst case.
         let other = reply.replace("200 OK", "201 OK");
         let same = nanos_per_reply(&[&reply, &reply], usize::MAX);
         let other = nanos_per_reply(&[&reply, &other], usize::MAX);
@@ -43,7 +44,7 @@ fn main() -> io::Result<()> {
     Ok(())
 }
 
-/// Time for one reply, when the two replies come in turn and `piece` bytes arrive at a time.
+/// Time per reply, when the two replies alternate and `piece` bytes arrive at a time.
 fn nanos_per_reply(replies: &[&str; 2], piece: usize) -> f64 {
     let bytes = replies.concat().repeat(PIPELINED / replies.len()).into_bytes();
     let mut parser = ReplyParser::new(ReplyLimits::DEFAULT);

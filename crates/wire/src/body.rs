@@ -1,14 +1,14 @@
-//! Owns the taking off of framing from a body, one implementation for both roles. Start reading at
+//! Owns the removal of framing from a body, one implementation for both roles. Start reading at
 //! [`BodyDecoder::decode`].
 //!
-//! Body bytes are never copied and never looked at: they come out as parts of the slice that went in.
-//! Only chunk framing is read byte by byte, about nine bytes a chunk.
+//! Body bytes are never copied or inspected: they are returned as parts of the input slice. Only chunk framing is read
+//! byte by byte, about nine bytes per chunk.
 
 use crate::framing::Framing;
 use crate::tokens::is_token_byte;
 
-/// Bounds of what may stand around the chunks of one body: bytes that cost the reader and carry
-/// nothing. hyper bounds the same two.
+/// Limits for the bytes around the chunks of one body: they cost the reader and carry no data. hyper limits the same
+/// two.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BodyLimits {
     /// Bytes of all chunk extensions.
@@ -54,14 +54,14 @@ pub enum BodyFault {
     TrailersTooLong,
 }
 
-/// What came out of a body.
+/// A part of a body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Piece<'a> {
-    /// All was used, and the body goes on.
+    /// All bytes were used, and the body continues.
     NeedMore,
     /// Body bytes, at least one.
     Data(&'a [u8]),
-    /// The body is complete; what was not used belongs to the next message.
+    /// The body is complete; unused bytes belong to the next message.
     Done,
 }
 
@@ -70,9 +70,9 @@ pub enum Piece<'a> {
 pub struct BodyDecoder {
     state: ChunkState,
     limits: BodyLimits,
-    /// Body bytes to come in `Exact` and `ChunkData`; the size read so far in `ChunkSize`.
+    /// Body bytes still to come in `Exact` and `ChunkData`; the size read so far in `ChunkSize`.
     left: u64,
-    /// Digits of the current chunk size.
+    /// Number of digits of the current chunk size.
     digits: u8,
     extension_bytes: u32,
     trailer_bytes: u32,
@@ -85,18 +85,18 @@ enum ChunkState {
     ChunkSize,
     /// White space where an extension may begin: after the size, or after another one.
     BeforeExtension,
-    /// Behind its semicolon.
+    /// After its semicolon.
     ExtensionStart,
     ExtensionName,
-    /// White space behind the name.
+    /// White space after the name.
     AfterName,
-    /// Behind the equals sign.
+    /// After the equals sign.
     ValueStart,
     TokenValue,
     QuotedValue,
-    /// Behind a backslash in a quoted value.
+    /// After a backslash in a quoted value.
     QuotedPair,
-    /// Behind the closing quote.
+    /// After the closing quote.
     AfterQuoted,
     SizeLf,
     ChunkData,
@@ -111,7 +111,7 @@ enum ChunkState {
 }
 
 impl BodyDecoder {
-    /// For a body of that framing.
+    /// A decoder for a body with that framing.
     pub fn new(framing: Framing, limits: BodyLimits) -> Self {
         let (state, left) = match framing {
             Framing::None => (ChunkState::Exact, 0),
@@ -122,12 +122,12 @@ impl BodyDecoder {
         Self { state, limits, left, digits: 0, extension_bytes: 0, trailer_bytes: 0 }
     }
 
-    /// Takes the next bytes; the first of the result is how many were used, framing and data. Call
-    /// it again with the rest until [`Piece::NeedMore`] or [`Piece::Done`]; a complete body without
-    /// bytes gives `Done` for an empty slice. `Done` is given for ever after.
+    /// Takes the next bytes; the first part of the result is the number of bytes used, framing and data. Call it again
+    /// with the rest until [`Piece::NeedMore`] or [`Piece::Done`]. A complete body without bytes returns `Done` for an
+    /// empty slice. After the end every call returns `Done`.
     ///
     /// # Errors
-    /// The framing is wrong; the decoder is then of no more use.
+    /// The framing is wrong; the decoder is then unusable.
     pub fn decode<'a>(&mut self, bytes: &'a [u8]) -> Result<(usize, Piece<'a>), BodyFault> {
         let mut used = 0;
         loop {
@@ -159,9 +159,8 @@ impl BodyDecoder {
         }
     }
 
-    /// Bytes from here on that are certain to be body bytes: the rest of a body with a length, or of
-    /// the current chunk. In a body that ends with the connection it is `u64::MAX`; where the next byte
-    /// is framing, it is 0.
+    /// Number of bytes from here on that are certain to be body bytes: the rest of a body with a length, or of the
+    /// current chunk. For a body that ends with the connection it is `u64::MAX`; if the next byte is framing, it is 0.
     pub fn discardable(&self) -> u64 {
         match self.state {
             ChunkState::Exact | ChunkState::ChunkData => self.left,
@@ -170,7 +169,7 @@ impl BodyDecoder {
         }
     }
 
-    /// So many of the [`discardable`](Self::discardable) bytes were thrown away unseen.
+    /// Tells the decoder that `n_bytes` of the [`discardable`](Self::discardable) bytes were discarded.
     ///
     /// # Panics
     /// There were fewer.
@@ -184,7 +183,7 @@ impl BodyDecoder {
         }
     }
 
-    /// Passes over data of a state that counts them.
+    /// Skips data bytes in a state that counts them.
     fn take(&mut self, n_bytes: u64) {
         self.left -= n_bytes;
         if self.left == 0 && self.state == ChunkState::ChunkData {
@@ -229,7 +228,7 @@ impl BodyDecoder {
     }
 
     fn size_digit(&mut self, byte: u8) -> Result<ChunkState, BodyFault> {
-        /// A size of 64 bits has this many.
+        /// Number of digits of a 64-bit size.
         const DIGITS_MAX: u8 = 16;
         if self.digits == DIGITS_MAX {
             return Err(BodyFault::ChunkSize);
@@ -240,8 +239,8 @@ impl BodyDecoder {
         Ok(ChunkState::ChunkSize)
     }
 
-    /// `*( BWS ";" BWS chunk-ext-name [ BWS "=" BWS chunk-ext-val ] )` (RFC 9112, 7.1.1). What it says
-    /// is not heeded, but a reader that heeds quotes must not find another end of the line in it.
+    /// `*( BWS ";" BWS chunk-ext-name [ BWS "=" BWS chunk-ext-val ] )` (RFC 9112, 7.1.1). Extensions are ignored, but
+    /// quotes are parsed: a reader that respects them must not find another end of the line.
     fn extension_byte(&mut self, state: ChunkState, byte: u8) -> Result<ChunkState, BodyFault> {
         let next = match (state, byte) {
             (
@@ -289,8 +288,8 @@ impl BodyDecoder {
         Ok(next)
     }
 
-    /// `*( field-line CRLF ) CRLF` after the last chunk. Trailer fields are checked and dropped,
-    /// never merged into the head (RFC 9110, 6.5.1).
+    /// `*( field-line CRLF ) CRLF` after the last chunk. Trailer fields are checked and dropped, never merged into the
+    /// head (RFC 9110, 6.5.1).
     fn trailer_byte(&mut self, state: ChunkState, byte: u8) -> Result<ChunkState, BodyFault> {
         let next = match (state, byte) {
             (ChunkState::TrailerStart, b'\r') => return Ok(ChunkState::LastLf),

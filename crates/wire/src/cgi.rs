@@ -1,23 +1,23 @@
-//! Owns what a CGI program's answer begins with (RFC 3875, 6): its head, checked, and what of it may go to
-//! a client. FastCGI applications answer with the same. Start reading at [`CgiHead::read`].
+//! Owns the head of a CGI program's answer (RFC 3875, 6): it is checked, and filtered for the client. FastCGI
+//! applications answer with the same. Start reading at [`CgiHead::read`].
 //!
-//! Strict where programs have been used against their server: a CR or NUL within a line, a folded line,
-//! a name that is no token, or two lengths refuse the whole answer (Apache CVE-2023-38709,
-//! CVE-2024-24795, CVE-2024-42516). Fields of the connection, `Date` and `Server` are the server's and
-//! dropped. No field ever decides who handles a request (CVE-2024-38476).
+//! It is strict about what attackers have used through programs: a CR or NUL within a line, a folded line, an invalid
+//! name, or two lengths reject the whole answer (Apache CVE-2023-38709, CVE-2024-24795, CVE-2024-42516). Connection
+//! fields, `Date` and `Server` belong to the server and are dropped. No field ever decides who handles a request
+//! (CVE-2024-38476).
 
 use crate::framing::parse_digits;
 use crate::head::is_field_value;
 use crate::status::reason_phrase;
 use crate::tokens::{is_token, trim};
 
-/// Fields of a head at most.
+/// Most fields of a head.
 const FIELDS_MAX: usize = 128;
 
-/// Why an answer is refused; the client is told 502.
+/// Why an answer is rejected; the client gets a 502.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum CgiFault {
-    /// It ended, or gave nothing but a body.
+    /// It ended, or contained only a body.
     #[error("it ended before the empty line that ends the head of its answer")]
     Incomplete,
     /// See `head_bytes_max`.
@@ -35,7 +35,7 @@ pub enum CgiFault {
     /// RFC 3875, 6.3.
     #[error("a line of its head is not a field, as in `Name: value`")]
     Field,
-    /// It would be two lines to someone else.
+    /// To another reader it would be two lines.
     #[error("a value in its head has a control character")]
     Value,
     /// RFC 3875, 6.3.3.
@@ -55,13 +55,13 @@ pub enum CgiFault {
 /// The head of an answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CgiHead {
-    /// Bytes that it took; the body follows.
+    /// Length of the head in bytes; the body follows.
     pub len: usize,
-    /// Status code, of RFC 3875's default where the program says none.
+    /// Status code; RFC 3875's default if the program gives none.
     pub status: u16,
-    /// What the program said after the code, or the code's own words.
+    /// The program's reason phrase, or the standard one of the code.
     pub reason: String,
-    /// Length of the body, where the program says it.
+    /// Length of the body, if the program gives it.
     pub content_length: Option<u64>,
     /// Path and query within the server whose content is the answer (6.2.2).
     pub local_redirect: Option<String>,
@@ -70,8 +70,8 @@ pub struct CgiHead {
 }
 
 impl CgiHead {
-    /// Reads the head at the start of what a program gave so far; `ended`: that is all of it. `None`: it
-    /// is not complete.
+    /// Reads the head at the start of the program's output so far; `ended`: there is no more output. `None`: the head
+    /// is incomplete.
     ///
     /// # Errors
     /// See [`CgiFault`].
@@ -105,7 +105,7 @@ impl CgiHead {
     }
 }
 
-/// What was read of a head.
+/// The fields read from a head.
 #[derive(Default)]
 struct CgiFields<'a> {
     count: usize,
@@ -180,7 +180,7 @@ impl<'a> CgiFields<'a> {
     }
 }
 
-/// Fields of the connection, which end here, and two that the server says itself.
+/// Connection fields, which end here, and two fields that the server sends itself.
 const OF_THE_SERVER: [&str; 10] = [
     "connection",
     "keep-alive",
@@ -194,7 +194,7 @@ const OF_THE_SERVER: [&str; 10] = [
     "server",
 ];
 
-/// Code and words of a `Status`.
+/// Code and reason phrase of a `Status`.
 fn status(value: &[u8]) -> Result<(u16, &[u8]), CgiFault> {
     let digits = value.get(..3).unwrap_or_default();
     let code = parse_digits(digits).filter(|code| (200..600).contains(code));
@@ -208,8 +208,8 @@ fn status(value: &[u8]) -> Result<(u16, &[u8]), CgiFault> {
         .ok_or(CgiFault::Status)
 }
 
-/// A path and query of this server (6.3.2). What begins with two slashes names another one to a client,
-/// and what has a fragment is for a client too.
+/// A path and query of this server (6.3.2). Two slashes at the start would name another server to a client, and a
+/// fragment is meant for a client too.
 fn local_target(location: &[u8]) -> Option<&str> {
     let is_local = location.starts_with(b"/") && !location.starts_with(b"//");
     let is_plain = location.iter().all(|&byte| byte.is_ascii_graphic() && byte != b'#');
@@ -293,7 +293,7 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever a program writes: no panic, and nothing but whole lines of fields goes on.
+        /// Whatever a program writes: no panic, and only whole field lines are passed on.
         #[test]
         fn no_bytes_split_the_answer(bytes in "((Status|Location|X-A|[a-z]{0,3}):? ?[ -~\\x00\\r]{0,8}\r?\n){0,6}\n?[ -~\n]{0,9}") {
             for end in 0..=bytes.len() {

@@ -6,9 +6,9 @@ use crate::tokens::trim;
 /// An entity tag.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct EntityTag<'a> {
-    /// Whether it says only that two representations serve the same.
+    /// Whether it is weak: two representations with the same tag are only equivalent.
     pub is_weak: bool,
-    /// What stands between the quotes.
+    /// The text between the quotes.
     pub opaque: &'a [u8],
 }
 
@@ -34,8 +34,8 @@ impl<'a> EntityTag<'a> {
         may_match && self.opaque == other.opaque
     }
 
-    /// The tag at the start, and what follows. `W/` is case-sensitive; a quote ends the tag, there is
-    /// no escaping (RFC 9110, 8.8.3).
+    /// Reads the tag at the start, and returns what follows. `W/` is case-sensitive; a quote ends the tag, without
+    /// escaping (RFC 9110, 8.8.3).
     fn read(text: &'a [u8]) -> Option<(Self, &'a [u8])> {
         let (is_weak, quoted) = match text.strip_prefix(b"W/") {
             Some(rest) => (true, rest),
@@ -49,9 +49,9 @@ impl<'a> EntityTag<'a> {
     }
 }
 
-/// Whether a value of If-None-Match or If-Match names what has the tag `current`, or no tag: `*`, or a
-/// list with a tag that matches. A list is read as far as it is well-formed; where it is not, nothing matches: that leads
-/// to sending anew (If-None-Match) or to refusing (If-Match), both safe.
+/// Whether a value of If-None-Match or If-Match matches a resource with the tag `current`, or without a tag: `*`, or a
+/// list with a matching tag. A malformed rest of a list matches nothing. That makes the server send again
+/// (If-None-Match) or refuse (If-Match), and both are safe.
 pub fn any_matches(value: &[u8], current: Option<&EntityTag<'_>>, comparison: Comparison) -> bool {
     let value = trim(value);
     if value == b"*" {

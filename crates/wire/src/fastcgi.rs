@@ -1,20 +1,20 @@
-//! Owns FastCGI (the 1.0 specification) as a server speaks it to an application: records written, records
-//! read. Start reading at [`Reader::read`] and [`write_begin`].
+//! Owns FastCGI (the 1.0 specification) from a server to an application: records written, records read. Start reading
+//! at [`Reader::read`] and [`write_begin`].
 //!
-//! One request a connection at a time, as every application expects (FCGI_MPXS_CONNS is 0 in all that
-//! are in use), so that the request's number is always 1.
+//! A connection carries one request at a time, as every application expects (FCGI_MPXS_CONNS is 0 in all common ones),
+//! so the request number is always 1.
 
 /// Bytes before the content of a record.
 const HEADER_LEN: usize = 8;
 
-/// Most bytes of content that we put into one record: as many as fit, on a boundary of 8 bytes, so that
-/// none but the last is padded.
+/// Most bytes of content that we put into one record: the largest multiple of 8 that fits, so that only the last record
+/// is padded.
 const CONTENT_MAX: usize = 65_528;
 
 /// FCGI_VERSION_1.
 const VERSION: u8 = 1;
 
-/// The number of our one request.
+/// The number of our only request.
 const REQUEST: u16 = 1;
 
 /// Types of records (8. Types and constants).
@@ -32,7 +32,7 @@ const RESPONDER: u8 = 1;
 /// FCGI_KEEP_CONN.
 const KEEP_CONN: u8 = 1;
 
-/// A stream of a server to an application.
+/// A stream from a server to an application.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Stream {
     /// The variables, as [`write_pair`] makes them.
@@ -50,7 +50,7 @@ impl Stream {
     }
 }
 
-/// Begins a request. `keeps`: the application is not to close the connection after it.
+/// Begins a request. `keeps`: the application must not close the connection after it.
 pub fn write_begin(out: &mut Vec<u8>, keeps: bool) {
     let body = [0, RESPONDER, if keeps { KEEP_CONN } else { 0 }, 0, 0, 0, 0, 0];
     write_record(out, BEGIN_REQUEST, &body);
@@ -62,7 +62,7 @@ pub fn write_pair(out: &mut Vec<u8>, name: &[u8], value: &[u8]) {
         match u8::try_from(part.len()) {
             Ok(len) if len < 128 => out.push(len),
             _ => {
-                // A variable is a part of a request's head, or of a configuration.
+                // A variable comes from a request's head or from a configuration, so it is short.
                 let len = u32::try_from(part.len()).expect("a variable is shorter than 2 GiB");
                 out.extend_from_slice(&(len | 1 << 31).to_be_bytes());
             }
@@ -72,8 +72,8 @@ pub fn write_pair(out: &mut Vec<u8>, name: &[u8], value: &[u8]) {
     out.extend_from_slice(value);
 }
 
-/// Appends content of a stream, in as many records as it needs; none if there is none, since an empty
-/// record ends the stream.
+/// Appends content of a stream, in as many records as it needs. Empty content makes no record, because an empty record
+/// ends the stream.
 pub fn write_stream(out: &mut Vec<u8>, stream: Stream, content: &[u8]) {
     for part in content.chunks(CONTENT_MAX) {
         write_record(out, stream.kind(), part);
@@ -98,64 +98,64 @@ fn write_record(out: &mut Vec<u8>, kind: u8, content: &[u8]) {
 /// How an application ended a request (FCGI_EndRequestBody).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Ended {
-    /// What a CGI program's exit status would be.
+    /// The exit status that a CGI program would have.
     pub app_status: u32,
-    /// Why.
+    /// The protocol status.
     pub outcome: Outcome,
 }
 
 /// The protocol status.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Outcome {
-    /// It was worked on.
+    /// The application processed it.
     Complete,
-    /// The application takes one request a connection, and thought that this was another.
+    /// The application takes one request per connection, and took this for another one.
     CannotMultiplex,
-    /// It has too much to do.
+    /// The application is overloaded.
     Overloaded,
-    /// It is no responder.
+    /// The application is not a responder.
     UnknownRole,
-    /// A number that the specification does not have.
+    /// A number that the specification does not define.
     Unknown(u8),
 }
 
-/// Why what an application sends cannot be read.
+/// Why an application's bytes cannot be read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum FastCgiFault {
-    /// Not FastCGI, most likely.
+    /// Probably not FastCGI.
     #[error("its answer is not FastCGI: the version of a record is {0}, but must be 1")]
     Version(u8),
-    /// Of a request that was not made.
+    /// For a request that was not made.
     #[error("it answers request {0}, but the only request is 1")]
     Request(u16),
     /// Not 8 bytes.
     #[error("its end of the request has {0} bytes, but must have 8")]
     EndLength(u16),
-    /// The connection was to be silent.
+    /// Data after the end of the request.
     #[error("it sends data after the end of the request")]
     AfterEnd,
 }
 
-/// What a record held.
+/// The content of a record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Piece<'a> {
-    /// All was used, and more is to come.
+    /// All bytes were used, and more are to come.
     NeedMore,
-    /// Of the answer, at least one byte.
+    /// A part of the answer, at least one byte.
     Stdout(&'a [u8]),
     /// For the error log, at least one byte.
     Stderr(&'a [u8]),
-    /// The request is over. Nothing may follow.
+    /// The request has ended. Nothing may follow.
     End(Ended),
 }
 
-/// Reads what an application sends about one request.
+/// Reads an application's records for one request.
 #[derive(Debug, Clone, Default)]
 pub struct Reader {
     header: [u8; HEADER_LEN],
-    /// Bytes of `header` that came; all 8 within a record.
+    /// Bytes of `header` received; all 8 within a record.
     header_len: usize,
-    /// Bytes to come of the record's content, and of its padding.
+    /// Remaining bytes of the record's content, and of its padding.
     content_left: usize,
     padding_left: usize,
     end: [u8; END_LEN],
@@ -163,11 +163,11 @@ pub struct Reader {
 }
 
 impl Reader {
-    /// Takes the next bytes; the first of the result is how many were used. Call it again with the rest
+    /// Takes the next bytes; the first part of the result is the number of bytes used. Call it again with the rest
     /// until [`Piece::NeedMore`] or [`Piece::End`].
     ///
     /// # Errors
-    /// The connection is of no more use.
+    /// The connection is unusable.
     pub fn read<'a>(&mut self, bytes: &'a [u8]) -> Result<(usize, Piece<'a>), FastCgiFault> {
         let mut used = 0;
         loop {
@@ -212,7 +212,7 @@ impl Reader {
             let [_, kind, id_high, id_low, len_high, len_low, padding, _] = self.header;
             let id = u16::from_be_bytes([id_high, id_low]);
             let len = u16::from_be_bytes([len_high, len_low]);
-            // 0 is of the connection (management records), which we do not ask for.
+            // 0 marks records of the connection (management records), which we never request.
             if id != REQUEST && id != 0 {
                 return Err(FastCgiFault::Request(id));
             }
@@ -224,7 +224,7 @@ impl Reader {
         Ok(count)
     }
 
-    /// Whether the record is of our request, and not of the connection.
+    /// Whether the record belongs to our request, and not to the connection.
     fn is_ours(&self) -> bool {
         self.header[2..4] == REQUEST.to_be_bytes()
     }
@@ -240,7 +240,7 @@ impl Reader {
                 self.end[at..at + content.len()].copy_from_slice(content);
                 None
             }
-            // Types that we do not know are to be passed over.
+            // Unknown record types are skipped.
             _ => None,
         }
     }
@@ -267,7 +267,7 @@ mod tests {
     /// Output, errors, and the end.
     type Said = (Vec<u8>, Vec<u8>, Option<Ended>);
 
-    /// Everything that `bytes` in pieces of `size` say.
+    /// Everything that `bytes`, read in pieces of `size`, contain.
     fn read(bytes: &[u8], size: usize) -> Result<Said, FastCgiFault> {
         let mut reader = Reader::default();
         let (mut out, mut err, mut end) = (Vec::new(), Vec::new(), None);
@@ -335,7 +335,7 @@ mod tests {
             for (is_out, part) in &parts {
                 write_record(&mut bytes, if *is_out { STDOUT } else { STDERR }, part);
                 if *is_out { &mut out } else { &mut err }.extend_from_slice(part);
-                // Of the connection, and of a type that nobody knows: passed over.
+                // Records of the connection and of an unknown type are skipped.
                 bytes.extend_from_slice(&[1, 10, 0, 0, 0, 2, 1, 0, 1, 2, 3, 1, 77, 0, 1, 0, 1, 0, 0, 4]);
             }
             write_record(&mut bytes, STDOUT, &[]);

@@ -1,5 +1,5 @@
-//! Owns how the length of a body is decided, the same for both roles up to what differs in RFC 9112, 6.3,
-//! and whether the connection goes on. Start reading at [`Framing`].
+//! Owns how the length of a body is decided, for both roles with the differences of RFC 9112, 6.3, and whether the
+//! connection is kept alive. Start reading at [`Framing`].
 
 use httparse::Header;
 
@@ -9,7 +9,7 @@ use crate::tokens;
 /// How the end of a body is found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Framing {
-    /// There is none.
+    /// There is no body.
     None,
     /// After this many bytes.
     Length(u64),
@@ -19,7 +19,7 @@ pub enum Framing {
     UntilClose,
 }
 
-/// Fields that contradict each other about the length of a body, or say what we do not understand.
+/// Fields that contradict each other about the length of a body, or have unsupported values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum FramingFault {
     /// RFC 9110, 8.6.
@@ -28,38 +28,38 @@ pub enum FramingFault {
     /// RFC 9112, 6.3, 5.
     #[error("Content-Length is given twice with different values")]
     LengthsDiffer,
-    /// A recipient may take equal ones for one (RFC 9110, 8.6); of a request we do not, since what
-    /// stands before us may have divided it by another rule.
+    /// A recipient may accept equal ones as one (RFC 9110, 8.6). In a request we reject them, because a proxy before us
+    /// may have used another rule.
     #[error("Content-Length of a request is given more than once")]
     LengthRepeated,
-    /// RFC 9112, 6.1: the way of request smuggling and response splitting.
+    /// RFC 9112, 6.1: used for request smuggling and response splitting.
     #[error("both Content-Length and Transfer-Encoding are given")]
     LengthAndCoding,
     /// RFC 9112, 6.1: "the framing is faulty".
     #[error("Transfer-Encoding in an HTTP/1.0 message")]
     CodingInHttp10,
-    /// RFC 9112, 6.3, 4 and 7: where the body ends cannot be known.
+    /// RFC 9112, 6.3, 4 and 7: the end of the body is unknown.
     #[error("Transfer-Encoding does not end in `chunked`, or has it twice or with a parameter")]
     Coding,
-    /// RFC 9112, 6.1. Where the body ends is known, what it holds is not.
+    /// RFC 9112, 6.1. The end of the body is known, but not its content.
     #[error("a transfer coding before `chunked` is not implemented")]
     CodingUnknown,
-    /// It means nothing, but CGI and its like read `_` for `-`: who stands before us may have taken
-    /// the body's end from it.
+    /// It has no meaning, but CGI and similar interfaces read `_` as `-`: a proxy before us may have determined the
+    /// body's end from it.
     #[error("a field name is Content-Length or Transfer-Encoding with `_` instead of `-`")]
     ObscuredName,
 }
 
-/// What the fields of a head say of framing and of the connection.
+/// What the fields of a head say about framing and about the connection.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct FramingFields {
     /// Content-Length.
     pub(crate) length: Option<u64>,
     /// Transfer-Encoding: chunked.
     pub(crate) chunked: bool,
-    /// Content-Length has several values, which are equal.
+    /// Content-Length has several equal values.
     pub(crate) length_repeated: bool,
-    /// A name was that of a framing field with `_` in place of `-`.
+    /// A field has the name of a framing field with `_` in place of `-`.
     pub(crate) obscured_name: bool,
     /// Transfer-Encoding names a coding before `chunked`.
     unknown_coding: bool,
@@ -68,8 +68,8 @@ pub(crate) struct FramingFields {
 }
 
 impl FramingFields {
-    /// Reads and checks the fields. They are told apart by the length of the name first: on the hot
-    /// path most fields cost one comparison of integers.
+    /// Reads and checks the fields. Names are compared by length first: on the hot path most fields cost one comparison
+    /// of integers.
     pub(crate) fn read(version: Version, fields: &[Header<'_>]) -> Result<Self, FramingFault> {
         let mut read = Self::default();
         for field in fields {
@@ -93,9 +93,9 @@ impl FramingFields {
         }
     }
 
-    /// What the fields say of the connection, where they say nothing of a body because there is none
-    /// (RFC 9112, 6.3, 1 and 2). Only a coding in HTTP/1.0 still counts: "close the connection after
-    /// processing the message" (6.1). Cold: asked for where [`read`](Self::read) finds a fault.
+    /// What the fields say about the connection, if there is no body for them to describe (RFC 9112, 6.3, 1 and 2).
+    /// Only a coding in HTTP/1.0 still matters: "close the connection after processing the message" (6.1). Cold: called
+    /// if [`read`](Self::read) finds a fault.
     pub(crate) fn read_connection(version: Version, fields: &[Header<'_>]) -> Self {
         let mut read = Self::default();
         for field in fields {
@@ -116,8 +116,8 @@ impl FramingFields {
         }
     }
 
-    /// Several values, in one field or in many, are one if they are equal (RFC 9112, 6.3, 5);
-    /// anything but digits is refused, a sign and an empty element included.
+    /// Several equal values, in one field or in many, count as one (RFC 9112, 6.3, 5); anything but digits is rejected,
+    /// including a sign and an empty element.
     fn content_length(&mut self, value: &[u8]) -> Result<(), FramingFault> {
         for element in value.split(|&byte| byte == b',').map(tokens::trim) {
             let length = parse_digits(element).ok_or(FramingFault::Length)?;
@@ -134,7 +134,7 @@ impl FramingFields {
         if version == Version::Http10 {
             return Err(FramingFault::CodingInHttp10);
         }
-        // Nearly every time: one comparison.
+        // The usual case: one comparison.
         if !self.chunked && value.eq_ignore_ascii_case(b"chunked") {
             self.chunked = true;
             return Ok(());
@@ -152,20 +152,20 @@ impl FramingFields {
         Ok(())
     }
 
-    /// Whether the sender would use the connection again (RFC 9112, 9.3).
+    /// Whether the sender allows another request on the connection (RFC 9112, 9.3).
     pub(crate) fn keeps_alive(&self, version: Version) -> bool {
         !self.close && (version == Version::Http11 || self.keep_alive)
     }
 }
 
-/// Whether a name that is none of a framing field would be one with `-` for `_`.
+/// Whether the name would be that of a framing field if `_` were `-`.
 fn is_obscured(name: &str) -> bool {
     let bytes = || name.bytes().map(|byte| if byte == b'_' { b'-' } else { byte });
     let is = |known: &str| bytes().map(|byte| byte.to_ascii_lowercase()).eq(known.bytes());
     is("content-length") || is("transfer-encoding")
 }
 
-/// A number of digits and nothing else, or `None` if it does not fit.
+/// A number that consists only of digits; `None` otherwise, or if it does not fit.
 pub(crate) fn parse_digits(text: &[u8]) -> Option<u64> {
     if text.is_empty() {
         return None;

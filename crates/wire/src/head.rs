@@ -1,20 +1,18 @@
-//! Owns what the heads of requests and replies have in common: where a head ends, what makes its lines
-//! invalid, and the view of its fields. Start reading at [`Fields`]; the strictness over httparse is in
-//! [`lines_are_strict`].
+//! Owns what the heads of requests and replies have in common: the end of a head, what makes its lines invalid, and the
+//! view of its fields. Start reading at [`Fields`]; the strictness beyond httparse is in [`lines_are_strict`].
 //!
-//! Cost: a head that lies in one slice is read once, by httparse with SIMD, and then looked at in two
-//! bytes a field. Only a head that straddles reads, or is wrong, is scanned by [`EndScanner`], which
-//! looks at each byte once however small the pieces are.
+//! Cost: a head within one slice is read once, by httparse with SIMD, and then checked at two bytes per field. Only a
+//! head that is split over several reads, or is wrong, is scanned by [`EndScanner`], which reads each byte once however
+//! small the pieces are.
 
 use httparse::Header;
 
 use crate::tokens::{is_token, trim};
 
-/// Most fields that a head may have, whatever its limits say: httparse writes them into an array on
-/// the stack.
+/// Most fields of a head, whatever its limits say: httparse writes them into an array on the stack.
 pub const FIELDS_MAX: usize = 128;
 
-/// Version of a message. Others are refused.
+/// Version of a message. Others are rejected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Version {
     /// HTTP/1.0
@@ -29,7 +27,7 @@ impl Version {
         if minor == 0 { Self::Http10 } else { Self::Http11 }
     }
 
-    /// As it is written in a start line.
+    /// Its text in a start line.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Http10 => "HTTP/1.0",
@@ -41,8 +39,7 @@ impl Version {
 /// What is wrong with a head, in either role.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum HeadFault {
-    /// RFC 9112, 2.2 lets a recipient take it for a line end; two that differ can be played
-    /// against each other.
+    /// RFC 9112, 2.2 lets a recipient accept it as a line end; attackers can exploit two recipients that differ.
     #[error("a line of the head ends in LF without CR")]
     BareLf,
     /// RFC 9112, 2.2.
@@ -74,7 +71,7 @@ pub enum HeadFault {
     TooManyFields,
 }
 
-/// The fields of a head, in order, as they lie in its bytes. Names and values were checked before.
+/// The fields of a head, in order, as a view of its bytes. Names and values were checked before.
 #[derive(Debug, Clone, Copy)]
 pub struct Fields<'a> {
     /// Field lines, each with its line end, and the empty line.
@@ -82,8 +79,8 @@ pub struct Fields<'a> {
 }
 
 impl<'a> Fields<'a> {
-    /// Those of a whole head that a parser has read before: start line, fields, empty line; perhaps an
-    /// empty line before it, which a parser passes over.
+    /// The fields of a whole head that a parser has read before: start line, fields, empty line. An empty line before
+    /// it is skipped, as parsers do.
     pub fn of_head(head: &'a [u8]) -> Self {
         let head = head.strip_prefix(b"\r\n").unwrap_or(head);
         let start = head.iter().position(|&byte| byte == b'\n').map_or(head.len(), |at| at + 1);
@@ -130,7 +127,7 @@ impl<'a> Iterator for FieldIter<'a> {
     type Item = (&'a str, &'a [u8]);
 
     fn next(&mut self) -> Option<Self::Item> {
-        // In a checked head CR and LF stand only at the end of a line; of a reply it may be LF alone.
+        // In a checked head CR and LF are only at the end of a line; in a reply it may be LF alone.
         let end = self.lines.iter().position(|&byte| byte == b'\n')?;
         let line = self.lines[..end].strip_suffix(b"\r").unwrap_or(&self.lines[..end]);
         let colon = line.iter().position(|&byte| byte == b':')?;
@@ -140,55 +137,55 @@ impl<'a> Iterator for FieldIter<'a> {
     }
 }
 
-/// Where `part` begins in `whole`, of which it is a part.
+/// The offset of `part` in `whole`, which contains it.
 pub(crate) fn offset_in(whole: &[u8], part: &str) -> usize {
     part.as_ptr().addr() - whole.as_ptr().addr()
 }
 
-/// Whether every line of the head ends in CRLF. httparse accepts a bare LF as a line end, but refuses
-/// any other control character and any line that does not begin with a name. So it is enough to look at
-/// the two bytes before each name, and at the last four.
+/// Whether every line of the head ends in CRLF. httparse accepts a bare LF as a line end, but rejects any other control
+/// character and any line that does not begin with a name. So it is enough to check the two bytes before each name, and
+/// the last four.
 pub(crate) fn lines_are_strict(head: &[u8], fields: &[Header<'_>]) -> bool {
     let after_crlf = |field: &Header<'_>| head[..offset_in(head, field.name)].ends_with(b"\r\n");
     head.ends_with(b"\r\n\r\n") && fields.iter().all(after_crlf)
 }
 
-/// Where the field lines begin; in a head without fields, at the last line ends or behind them.
+/// Where the field lines begin; in a head without fields, at the last line ends or after them.
 pub(crate) fn fields_start(head: &[u8], fields: &[Header<'_>]) -> usize {
     fields.first().map_or(head.len() - 2, |field| offset_in(head, field.name))
 }
 
-/// Bounds of a head.
+/// Limits of a head.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct HeadBounds {
     /// Bytes of the start line with its CRLF.
     pub(crate) start_line_max: usize,
-    /// Bytes of everything to the empty line.
+    /// Bytes up to and including the empty line.
     pub(crate) head_max: usize,
-    /// Field lines.
+    /// Number of field lines.
     pub(crate) fields_max: usize,
     /// What ends a line.
     pub(crate) line_end: LineEnd,
 }
 
-/// What a role takes for the end of a line.
+/// What a role accepts as the end of a line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum LineEnd {
-    /// CRLF and nothing else: the server, whose reading a proxy before it has to share.
+    /// Only CRLF: for a server, which must read the same as a proxy before it.
     Strict,
-    /// LF alone too (RFC 9112, 2.2): the client, which has nobody behind it.
+    /// Also LF alone (RFC 9112, 2.2): for a client, because no other reader comes after it.
     BareLf,
 }
 
-/// Finds the end of a head over any number of pieces, and looks at each byte once. A fault is found
-/// at the same place however the bytes are divided.
+/// Finds the end of a head over any number of pieces, and reads each byte once. A fault is found at the same position
+/// however the bytes are divided.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct EndScanner {
     /// Bytes of the head seen in earlier pieces.
     seen: usize,
     /// Where the current line began.
     line_start: usize,
-    /// Field lines that have ended.
+    /// Complete field lines.
     n_fields: usize,
     /// Last byte of the earlier pieces.
     last: u8,
@@ -228,7 +225,7 @@ impl EndScanner {
             }
             self.n_fields += usize::from(!self.is_in_first_line());
             self.line_start = position + 1;
-            // As it passes: who sends field lines without end would be heard until it stops.
+            // Checked while scanning: otherwise field lines without end would be read until the sender stops.
             if self.n_fields > bounds.fields_max {
                 return Err(HeadFault::TooManyFields);
             }
@@ -251,8 +248,8 @@ impl EndScanner {
     }
 }
 
-/// Names what httparse refused in a head that ends in an empty line and whose lines end in CRLF.
-/// `start_line` is the role's own judgement of the first line. Cold: runs once a connection.
+/// Names what httparse rejected in a head that ends in an empty line and whose lines end in CRLF. `start_line` checks
+/// the first line for the role. Cold: runs at most once per connection.
 pub(crate) fn diagnose<E: From<HeadFault>>(
     head: &[u8],
     fields_max: usize,
@@ -277,7 +274,7 @@ pub(crate) fn diagnose<E: From<HeadFault>>(
             return fault.into();
         }
     }
-    // Reached only where httparse refuses what these rules allow; the head is refused all the same.
+    // Reached only if httparse rejects what these rules allow; the head is rejected anyway.
     HeadFault::StartLine.into()
 }
 
@@ -296,7 +293,7 @@ fn check_field_line(line: &[u8]) -> Result<(), HeadFault> {
     }
 }
 
-/// Whether every byte may stand in a field value: no control character but HTAB (RFC 9110, 5.5).
+/// Whether every byte is allowed in a field value: no control character but HTAB (RFC 9110, 5.5).
 pub(crate) fn is_field_value(value: &[u8]) -> bool {
     !value.iter().any(|&byte| byte.is_ascii_control() && byte != b'\t')
 }
@@ -308,7 +305,7 @@ mod tests {
     const BOUNDS: HeadBounds =
         HeadBounds { start_line_max: 20, head_max: 40, fields_max: 3, line_end: LineEnd::Strict };
 
-    /// The scanner's answer to `bytes` in pieces of `size`: the end counted from the start.
+    /// The scanner's result for `bytes` in pieces of `size`, with the end counted from the start.
     fn scan_in_pieces(
         bytes: &[u8],
         size: usize,

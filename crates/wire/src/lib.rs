@@ -1,5 +1,5 @@
-//! Owns HTTP/1.0 and HTTP/1.1 messages in both roles, and the client's side of TLS, without I/O: bytes
-//! in, events out, and heads rendered into buffers. Must not know sockets, time, threads or files.
+//! Owns HTTP/1.0 and HTTP/1.1 messages in both roles, and the client's side of TLS, without I/O: bytes go in, events
+//! come out, and heads are rendered into buffers. Must not know sockets, time, threads or files.
 //!
 //! | role | start at |
 //! |---|---|
@@ -11,10 +11,9 @@
 //! | server: a target becomes a path that cannot climb | [`target::SafePath`] |
 //! | server: header values that decide | [`range`], [`etag`], [`tokens`] |
 //!
-//! httparse tokenises heads. What it forgives (bare LF, empty lines before the head, targets that no
-//! URI allows) is refused here, because two readers that forgive different things can be played
-//! against each other (request smuggling). Only a bare LF in the head of a reply is accepted, and said:
-//! a client has no reader behind it.
+//! httparse tokenises heads. What it tolerates (bare LF, empty lines before the head, targets that no URI allows) is
+//! rejected here, because attackers can exploit two readers with different tolerances (request smuggling). Only a bare
+//! LF in the head of a reply is accepted, and reported: no other reader comes after a client.
 
 #![warn(clippy::cast_lossless)]
 #![cfg_attr(not(test), warn(clippy::cast_possible_truncation, clippy::cast_sign_loss))]

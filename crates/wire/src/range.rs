@@ -1,14 +1,14 @@
-//! Owns the Range header (RFC 9110, 14): what was asked, and what of it a representation of a given length
+//! Owns the Range header (RFC 9110, 14): the requested ranges, and which of them a representation of a given length
 //! has. Start reading at [`RangeRequest::parse`].
 
 use std::ops::Range;
 
 use crate::tokens;
 
-/// One range that was asked for, in bytes.
+/// One requested range, in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RangeSpec {
-    /// From the first to the last, both included; `last` of `u64::MAX` where it was left open.
+    /// From the first to the last, both included; `last` is `u64::MAX` if it was omitted.
     FromTo {
         /// First byte.
         first: u64,
@@ -22,9 +22,9 @@ pub enum RangeSpec {
 /// What a Range header asks for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum RangeRequest {
-    /// Not ours: another unit, or malformed. The header is to be ignored (RFC 9110, 14.2).
+    /// Another unit, or malformed. The header is ignored (RFC 9110, 14.2).
     Ignore,
-    /// More ranges than the limit; ignoring them is allowed, and 416 is too (RFC 9110, 14.2).
+    /// More ranges than the limit; a server may ignore them or answer 416 (RFC 9110, 14.2).
     TooMany,
     /// These, at least one.
     Ranges(Vec<RangeSpec>),
@@ -35,15 +35,15 @@ pub enum RangeRequest {
 pub enum Selection {
     /// The whole: 200.
     Whole,
-    /// These, in the order in which they were asked for, none empty: 206.
+    /// These, in the requested order, none empty: 206.
     Parts(Vec<Range<u64>>),
-    /// No range has a byte: 416.
+    /// No range contains a byte: 416.
     Unsatisfiable,
 }
 
 impl RangeRequest {
-    /// Reads the value of a Range header, of at most `count_max` ranges. Numbers beyond 64 bits mean
-    /// the largest: no representation has them either.
+    /// Reads the value of a Range header, with at most `count_max` ranges. Numbers beyond 64 bits become the largest
+    /// number: no representation is that long anyway.
     pub fn parse(value: &[u8], count_max: usize) -> Self {
         let Some(equals) = value.iter().position(|&byte| byte == b'=') else {
             return Self::Ignore;
@@ -62,11 +62,11 @@ impl RangeRequest {
         if ranges.is_empty() { Self::Ignore } else { Self::Ranges(ranges) }
     }
 
-    /// What to send of a representation of `length` bytes. Ranges without a byte are left out.
-    /// Overlapping ones whose sum is more than the whole get the whole: a request never makes the
-    /// server send more than the representation (CVE-2011-3192). Too many get the whole, too. Of what is
-    /// empty the whole is sent, as nginx, Apache and Go do: clients that ask for a part of everything,
-    /// only to bound it, can use a 200, and a 416 is an error to them (RFC 9110, 15.5.17).
+    /// What to send of a representation with `length` bytes. Ranges without a byte are left out. If overlapping ranges
+    /// add up to more than the whole, the whole is sent: a request never makes the server send more than the
+    /// representation (CVE-2011-3192). Too many ranges also get the whole. For an empty representation the whole is
+    /// sent, as nginx, Apache and Go do: clients that use a range only as a limit can use a 200, but treat a 416 as an
+    /// error (RFC 9110, 15.5.17).
     pub fn select(&self, length: u64) -> Selection {
         let Self::Ranges(specs) = self else { return Selection::Whole };
         if length == 0 {
@@ -83,7 +83,7 @@ impl RangeRequest {
 }
 
 impl RangeSpec {
-    /// The bytes it has of `length`; `None` if not one.
+    /// The bytes of the range within `length`; `None` if there are none.
     pub fn select(self, length: u64) -> Option<Range<u64>> {
         let part = match self {
             Self::FromTo { first, last } => first..last.saturating_add(1).min(length),
@@ -107,7 +107,7 @@ fn parse_spec(element: &[u8]) -> Option<RangeSpec> {
     }
 }
 
-/// Digits and nothing else; what does not fit becomes the largest.
+/// Only digits; a number that does not fit becomes the largest.
 fn saturating_digits(text: &[u8]) -> Option<u64> {
     if text.is_empty() || !text.iter().all(u8::is_ascii_digit) {
         return None;
@@ -120,7 +120,7 @@ fn saturating_digits(text: &[u8]) -> Option<u64> {
 mod tests {
     use super::*;
 
-    /// Start and end of each part, none for what cannot be satisfied.
+    /// Start and end of each part; empty if the range cannot be satisfied.
     fn parts(value: &str, length: u64) -> Vec<(u64, u64)> {
         match RangeRequest::parse(value.as_bytes(), 10).select(length) {
             Selection::Parts(parts) => parts.iter().map(|part| (part.start, part.end)).collect(),
@@ -175,7 +175,7 @@ mod tests {
         }
     }
 
-    /// nginx CVE-2017-7529 wrapped, Apache CVE-2011-3192 multiplied.
+    /// nginx CVE-2017-7529 overflowed, Apache CVE-2011-3192 multiplied the work.
     #[test]
     fn range_bombs_cost_no_more_than_the_whole() {
         let wrapping = RangeRequest::parse(b"bytes=-9223372036854775908,-17208", 10);

@@ -1,11 +1,11 @@
-//! Owns the client's side of a connection: the bytes of replies in, events out, however the bytes are
-//! divided. Start reading at [`ReplyParser::feed`].
+//! Owns the client's side of a connection: the bytes of replies go in, events come out, however the bytes are divided.
+//! Start reading at [`ReplyParser::feed`].
 //!
-//! Cost of a small reply: three calls (head, body, done), no allocation, and no copy of a body, ever.
-//! A server that is asked for the same thing sends the same head, except its Date once a second; so
-//! the last head is kept, and one that is the same bytes costs a comparison instead of a parse (30 ns
-//! a reply instead of 190 with nginx's head). Another is read in place, by one pass of httparse and one comparison
-//! of lengths a field, and then kept. `examples/parse_rate.rs` measures both.
+//! Cost of a small reply: three calls (head, body, done), no allocation, and never a copy of a body. A server sends the
+//! same head for the same request, except for its Date once per second. So the last head is kept, and an identical one
+//! costs a comparison instead of a parse (30 ns per reply instead of 190 with nginx's head). A different head is read
+//! in place, by one pass of httparse and one comparison of lengths per field, and then kept. `examples/parse_rate.rs`
+//! measures both.
 
 use std::collections::VecDeque;
 use std::mem::MaybeUninit;
@@ -17,15 +17,15 @@ use crate::head::{
     fields_start, lines_are_strict,
 };
 
-/// Longest head that a connection keeps: the copy is for each of them, and there may be 10,000. Longer
-/// ones are parsed each time, and what was gathered of one that came in parts is given back.
+/// Longest head that a connection keeps: each connection has a copy, and there may be 10,000. Longer heads are parsed
+/// each time, and the buffer of a long head that came in parts is freed.
 const KEPT_BYTES_MAX: usize = 2048;
 
 /// What a reply's framing depends on besides the reply: the method of its request
 /// (RFC 9112, 6.3, 1 and 2).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RequestKind {
-    /// HEAD: no reply to it has a body, whatever its fields say.
+    /// HEAD: its reply never has a body, whatever its fields say.
     Head,
     /// CONNECT: after a 2xx the connection is a tunnel.
     Connect,
@@ -44,7 +44,7 @@ impl RequestKind {
     }
 }
 
-/// Bounds of a reply.
+/// Limits of a reply.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ReplyLimits {
     /// Bytes of a head, start line and empty line included.
@@ -56,7 +56,7 @@ pub struct ReplyLimits {
 }
 
 impl ReplyLimits {
-    /// 64 KiB of head, far beyond what a server sends by itself; 32 interim replies.
+    /// 64 KiB of head, far more than any server sends by default; 32 interim replies.
     pub const DEFAULT: Self =
         Self { head_bytes_max: 64 * 1024, interim_max: 32, body: BodyLimits::DEFAULT };
 }
@@ -67,8 +67,8 @@ impl Default for ReplyLimits {
     }
 }
 
-/// Why a connection's bytes are not the replies that were expected. After one, the connection is of
-/// no more use: every later call gives the same error.
+/// Why a connection's bytes are not the expected replies. After an error the connection is unusable: every later call
+/// returns the same error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum ReplyError {
     /// The first bytes are not `HTTP/`: another protocol, or a body longer than its length said.
@@ -89,22 +89,22 @@ pub enum ReplyError {
     /// See [`BodyFault`].
     #[error(transparent)]
     Body(#[from] BodyFault),
-    /// Bytes arrived with no request out.
+    /// Bytes arrived without a request in flight.
     #[error("the server sent bytes that no request asked for")]
     Unasked,
     /// Bytes arrived after a reply that ends the connection.
     #[error("the server sent bytes after a reply that closes the connection")]
     AfterClose,
-    /// 101: no request of ours asks for another protocol (RFC 9110, 15.2.2).
+    /// 101: we never request another protocol (RFC 9110, 15.2.2).
     #[error("the server switched protocols without being asked")]
     SwitchedProtocols,
     /// See [`ReplyLimits::interim_max`].
     #[error("more interim (1xx) replies than the limit")]
     TooManyInterim,
-    /// The peer closed.
+    /// The peer closed the connection.
     #[error("the server closed the connection inside the head of a reply")]
     CutInHead,
-    /// The peer closed.
+    /// The peer closed the connection.
     #[error("the server closed the connection inside the body of a reply")]
     CutInBody,
 }
@@ -114,15 +114,15 @@ pub enum ReplyError {
 pub struct ReplyHead {
     /// 200 to 999.
     pub status: u16,
-    /// As the server says.
+    /// The server's version.
     pub version: Version,
-    /// Whether the connection can carry another request after this reply: what the fields and the
-    /// version say, and a body that does not end by closing.
+    /// Whether the connection can carry another request after this reply: the fields and the version allow it, and the
+    /// body does not end by closing.
     pub keep_alive: bool,
     /// How its body ends.
     pub framing: Framing,
-    /// A line of it ends in LF without CR. A recipient may take that for a line end (RFC 9112, 2.2),
-    /// and most clients do; a proxy need not.
+    /// A line of it ends in LF without CR. A recipient may accept that as a line end (RFC 9112, 2.2), and most clients
+    /// do; a proxy need not.
     pub bare_lf: bool,
 }
 
@@ -135,19 +135,19 @@ pub struct ReplyTotals {
     pub body_bytes: u64,
 }
 
-/// What a call of [`ReplyParser::feed`] came to.
+/// The result of a call of [`ReplyParser::feed`].
 #[derive(Debug, Clone, Copy)]
 pub struct Step<'a> {
-    /// Bytes used, at most as many as were fed. Feed the rest again.
+    /// Number of bytes used, at most the number fed. Feed the rest again.
     pub used: usize,
-    /// What they were.
+    /// What they contained.
     pub event: Event<'a>,
 }
 
-/// What the bytes of a reply were.
+/// What the bytes of a reply contained.
 #[derive(Debug, Clone, Copy)]
 pub enum Event<'a> {
-    /// All bytes were used, and nothing was completed by them.
+    /// All bytes were used, and nothing is complete yet.
     NeedMore,
     /// An interim reply; the final one is still to come.
     Interim {
@@ -156,26 +156,26 @@ pub enum Event<'a> {
     },
     /// The head of a reply; its body follows, then `Done`.
     Head {
-        /// What decides.
+        /// The decisive facts.
         head: ReplyHead,
-        /// All fields, for who wants to look.
+        /// All fields, for callers that need them.
         fields: Fields<'a>,
     },
     /// Body bytes, at least one, without chunk framing: a part of the slice that was fed.
     Body(&'a [u8]),
-    /// The reply is complete. It comes without further bytes where the last event used them all: so
-    /// feed until `NeedMore`, an empty slice in the end.
+    /// The reply is complete. It may come without further bytes, after the last event used them all. So feed until
+    /// `NeedMore`, with an empty slice if nothing is left.
     Done(ReplyTotals),
 }
 
-/// What it means that the peer closed.
+/// The meaning of a close by the peer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Eof {
-    /// No request is in flight: an idle connection was closed.
+    /// No request is in flight: the peer closed an idle connection.
     Idle,
-    /// Requests are out, and not one byte of the next reply came.
+    /// Requests are in flight, and no byte of the next reply arrived.
     BeforeReply,
-    /// The body ended by this, as its framing says.
+    /// The body ended by this close, as its framing says.
     Done(ReplyTotals),
 }
 
@@ -193,24 +193,24 @@ enum ReplyPhase {
 pub struct ReplyParser {
     phase: ReplyPhase,
     body: BodyDecoder,
-    /// Of the reply in `ReplyPhase::Body`.
+    /// For the reply in `ReplyPhase::Body`.
     keep_alive: bool,
-    /// Of the current reply, so far.
+    /// For the current reply, so far.
     totals: ReplyTotals,
     /// Interim replies before the current one.
     interim: u32,
-    /// Kinds of the requests whose replies are not complete; the front's is being read.
+    /// Kinds of the requests whose replies are not complete; the first one is being read.
     expected: VecDeque<RequestKind>,
-    /// The last head, if `known` is set; else, if `scanner` has seen any, the current one so far.
+    /// The last head, if `known` is set; otherwise, if `scanner` has seen any, the current one so far.
     head: Vec<u8>,
-    /// What `head` means.
+    /// The parsed form of `head`.
     known: Option<HeadTokens>,
     scanner: EndScanner,
     limits: ReplyLimits,
 }
 
 impl ReplyParser {
-    /// For a fresh connection.
+    /// A parser for a fresh connection.
     pub fn new(limits: ReplyLimits) -> Self {
         Self {
             phase: ReplyPhase::Head,
@@ -226,13 +226,13 @@ impl ReplyParser {
         }
     }
 
-    /// Ready for another connection; memory is kept.
+    /// Prepares for another connection; memory is kept.
     pub fn reset(&mut self) {
         self.expected.clear();
         self.next_reply(ReplyPhase::Head);
     }
 
-    /// Says that a request was sent: its reply comes after those of earlier ones.
+    /// Announces a request that was sent: its reply comes after those of earlier ones.
     pub fn expect(&mut self, kind: RequestKind) {
         self.expected.push_back(kind);
     }
@@ -243,11 +243,10 @@ impl ReplyParser {
         ReplyTotals { wire_bytes: self.totals.wire_bytes + in_head, ..self.totals }
     }
 
-    /// Takes the next bytes of the connection. Call it again with what was not used, until
-    /// [`Event::NeedMore`].
+    /// Takes the next bytes of the connection. Call it again with the unused bytes, until [`Event::NeedMore`].
     ///
     /// # Errors
-    /// The bytes are not the replies that were expected; the connection is of no more use.
+    /// The bytes are not the expected replies; the connection is unusable.
     #[inline]
     pub fn feed<'a>(&'a mut self, bytes: &'a [u8]) -> Result<Step<'a>, ReplyError> {
         match self.phase {
@@ -262,10 +261,9 @@ impl ReplyParser {
         }
     }
 
-    /// Bytes from here on that are certain to belong to the body of the current reply, so a driver may
-    /// let the kernel discard them. They are the rest of a body with a Content-Length, or of the
-    /// current chunk. In a body that ends with the connection it is `u64::MAX`; between replies, in
-    /// heads and in chunk framing it is 0.
+    /// Number of bytes from here on that are certain to belong to the body of the current reply, so a driver may let
+    /// the kernel discard them. It is the rest of a body with a Content-Length, or of the current chunk. For a body
+    /// that ends with the connection it is `u64::MAX`; between replies, in heads and in chunk framing it is 0.
     pub fn discardable(&self) -> u64 {
         match self.phase {
             ReplyPhase::Body => self.body.discardable(),
@@ -273,8 +271,8 @@ impl ReplyParser {
         }
     }
 
-    /// So many of the [`discardable`](Self::discardable) bytes were thrown away unseen. They count in
-    /// the totals like bytes that were fed. Then feed: an empty slice gives `Done` if that was all.
+    /// Tells the parser that `n_bytes` of the [`discardable`](Self::discardable) bytes were discarded. They count in
+    /// the totals like bytes that were fed. Then call feed: an empty slice returns `Done` if that was all.
     ///
     /// # Panics
     /// There were fewer.
@@ -290,10 +288,10 @@ impl ReplyParser {
         }
     }
 
-    /// The peer closed its side. Call it once, when all bytes before were fed until `NeedMore`.
+    /// The peer closed its side. Call it once, after all earlier bytes were fed until `NeedMore`.
     ///
     /// # Errors
-    /// A reply was cut.
+    /// A reply was cut off.
     pub fn eof(&mut self) -> Result<Eof, ReplyError> {
         match self.phase {
             ReplyPhase::Failed(error) => Err(error),
@@ -322,14 +320,14 @@ impl ReplyParser {
         self.feed_straddling_head(bytes)
     }
 
-    /// What the head at the start of `bytes` means, if it is the same as the last one. A head ends
-    /// with its first empty line, so none is the start of another.
+    /// The meaning of the head at the start of `bytes`, if it equals the last one. A head ends with its first empty
+    /// line, so no head is a prefix of another.
     #[inline]
     fn recall(&self, bytes: &[u8]) -> Option<HeadTokens> {
         self.known.filter(|_| bytes.starts_with(&self.head))
     }
 
-    /// Reads the head at the start of `bytes`, if it lies there whole and is right, and keeps it.
+    /// Reads the head at the start of `bytes` and keeps it, if it is complete and valid.
     fn read_in_place(&mut self, bytes: &[u8]) -> Option<HeadTokens> {
         let tokens = HeadTokens::read(bytes)?;
         if tokens.head_len > self.limits.head_bytes_max {
@@ -343,7 +341,7 @@ impl ReplyParser {
         Some(tokens)
     }
 
-    /// A head that does not lie in `bytes` whole, or that is wrong.
+    /// Reads a head that is incomplete in `bytes`, or invalid.
     #[cold]
     fn feed_straddling_head<'a>(&'a mut self, bytes: &[u8]) -> Result<Step<'a>, ReplyError> {
         let end = match self.find_head_end(bytes) {
@@ -365,7 +363,7 @@ impl ReplyParser {
         Ok(Step { used, event: tokens.event(taken, &self.head) })
     }
 
-    /// How many of the bytes belong to the head, if it ends in them.
+    /// How many of the bytes belong to the head, if it ends within them.
     fn find_head_end(&mut self, bytes: &[u8]) -> Result<Option<usize>, ReplyError> {
         if self.scanner.seen() == 0 {
             self.known = None;
@@ -424,7 +422,7 @@ impl ReplyParser {
         Ok(Step { used, event })
     }
 
-    /// The current reply is complete.
+    /// Ends the current reply.
     fn finish(&mut self) -> ReplyTotals {
         let totals = self.totals;
         self.expected.pop_front();
@@ -449,31 +447,31 @@ impl ReplyParser {
     }
 }
 
-/// What is kept of a head when its bytes are not looked at any more.
+/// What is kept of a head after its bytes are read.
 #[derive(Debug, Clone, Copy)]
 struct HeadTokens {
     head_len: usize,
     fields_start: usize,
     status: u16,
     version: Version,
-    /// Asked only of a reply that may have a body.
+    /// Only used for a reply that may have a body.
     framing: Result<FramingFields, FramingFault>,
-    /// Whether the sender would use the connection again.
+    /// Whether the sender allows another request on the connection.
     keeps_alive: bool,
     bare_lf: bool,
 }
 
 impl HeadTokens {
-    /// `None`: the head does not end in `bytes`, or it is wrong.
+    /// `None`: the head does not end in `bytes`, or is invalid.
     fn read(bytes: &[u8]) -> Option<Self> {
-        // Clearing FIELDS_MAX headers would take longer than filling the few that there are.
+        // Clearing FIELDS_MAX headers would take longer than filling the few that are used.
         let mut headers = [const { MaybeUninit::uninit() }; FIELDS_MAX];
         let mut reply = httparse::Response::new(&mut []);
         let config = httparse::ParserConfig::default();
         let parsed = config.parse_response_with_uninit_headers(&mut reply, bytes, &mut headers);
         let Ok(httparse::Status::Complete(head_len)) = parsed else { return None };
         let head = &bytes[..head_len];
-        // httparse passes over empty lines before a head; RFC 9112, 2.2 allows that to servers only.
+        // httparse skips empty lines before a head; RFC 9112, 2.2 allows that only to servers.
         if head[0] != b'H' {
             return None;
         }
@@ -492,9 +490,9 @@ impl HeadTokens {
         })
     }
 
-    /// What the head means for a request of that kind; `None` for an interim one. The rules are those
-    /// of RFC 9112, 6.3, in their order: a reply that has no body whatever its fields say is not
-    /// refused for what they say of one. A HEAD may be answered with `gzip, chunked`.
+    /// The meaning of the head for a request of that kind; `None` for an interim one. The rules are those of RFC 9112,
+    /// 6.3, in their order. A reply that never has a body is not rejected for what its fields say about one: a HEAD may
+    /// be answered with `gzip, chunked`.
     fn decide(&self, kind: RequestKind) -> Result<Option<ReplyHead>, ReplyError> {
         let is_tunnel = kind == RequestKind::Connect && self.status / 100 == 2;
         let framing = match self.status {
@@ -514,7 +512,7 @@ impl HeadTokens {
         Ok(Some(ReplyHead { status, version, keep_alive, framing, bare_lf }))
     }
 
-    /// The event of the head, whose bytes are `head`.
+    /// The event for a head with the bytes `head`.
     fn event<'a>(&self, taken: Option<ReplyHead>, head: &'a [u8]) -> Event<'a> {
         match taken {
             Some(taken) => {
@@ -525,8 +523,8 @@ impl HeadTokens {
     }
 }
 
-/// Names what is wrong with a status line: `HTTP-version SP status-code [ SP reason ]`. The space
-/// after the code is the server's duty (RFC 9112, 4), but without it nothing is ambiguous.
+/// Names what is wrong with a status line: `HTTP-version SP status-code [ SP reason ]`. A server must send the space
+/// after the code (RFC 9112, 4), but without it nothing is ambiguous.
 fn check_status_line(line: &[u8]) -> Result<(), ReplyError> {
     let mut words = line.splitn(3, |&byte| byte == b' ');
     let version = words.next().unwrap_or_default();

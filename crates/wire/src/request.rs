@@ -1,12 +1,12 @@
-//! Owns the server's side of a connection up to the body: the bytes of a request's head in, a checked view
-//! of it out, or the refusal and its status. Start reading at [`RequestParser::parse`].
+//! Owns the server's side of a connection up to the body: the bytes of a request's head go in, a checked view of it
+//! comes out, or the refusal with its status. Start reading at [`RequestParser::parse`].
 //!
-//! Strict where RFC 9112 leaves a choice: every tolerance of a server is a way to make it and the
-//! proxy before it disagree about where a request ends.
+//! Strict where RFC 9112 leaves a choice: any tolerance can make a server and the proxy before it disagree about where
+//! a request ends.
 //!
-//! Cost: a head that lies in the buffer whole is read once, in place. Clients send the same head again
-//! and again: the last one is kept, so that a repetition costs one comparison of bytes
-//! ([`RequestParser::repeats`]). Nothing is allocated once a connection has sent its longest head.
+//! Cost: a head that is complete in the buffer is read once, in place. Clients send the same head repeatedly, so the
+//! last one is kept: a repetition costs one comparison of bytes ([`RequestParser::repeats`]). Nothing is allocated once
+//! a connection has sent its longest head.
 
 use std::mem::MaybeUninit;
 use std::net::Ipv6Addr;
@@ -21,7 +21,7 @@ use crate::head::{
 use crate::target::divide_absolute;
 use crate::tokens::{self, is_token, is_token_byte};
 
-/// Bounds of a request's head.
+/// Limits of a request's head.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RequestLimits {
     /// Bytes of the head, start line and empty line included; more is 431.
@@ -33,8 +33,8 @@ pub struct RequestLimits {
 }
 
 impl RequestLimits {
-    /// 32 KiB of head; 8190 bytes of target, as Apache's LimitRequestLine (RFC 9112, 3 asks for
-    /// 8000); 100 fields, as Apache's LimitRequestFields.
+    /// 32 KiB of head; 8190 bytes of target, like Apache's LimitRequestLine (RFC 9112, 3 asks for 8000); 100 fields,
+    /// like Apache's LimitRequestFields.
     pub const DEFAULT: Self =
         Self { head_bytes_max: 32 * 1024, target_bytes_max: 8190, fields_max: 100 };
 }
@@ -45,8 +45,8 @@ impl Default for RequestLimits {
     }
 }
 
-/// Why a request is refused. Answer with [`RequestError::status`] and close: where the next request
-/// would begin is not known.
+/// Why a request is refused. Answer with [`RequestError::status`] and close, because the start of the next request is
+/// unknown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum RequestError {
     /// See [`HeadFault`].
@@ -58,14 +58,14 @@ pub enum RequestError {
     /// RFC 9110, 9.1.
     #[error("the method is not a token")]
     Method,
-    /// RFC 9112, 3: longer than any that there is.
+    /// RFC 9112, 3: longer than any known method.
     #[error("the method is longer than the limit")]
     MethodTooLong,
-    /// A server that is no proxy has no tunnels (RFC 9110, 9.3.6).
+    /// A server that is not a proxy has no tunnels (RFC 9110, 9.3.6).
     #[error("CONNECT is not implemented")]
     Connect,
-    /// Not origin-form, http(s) absolute-form, or `*` with OPTIONS (RFC 9112, 3.2), or with a
-    /// fragment, a control character or a byte outside ASCII.
+    /// Not origin-form, http(s) absolute-form, or `*` with OPTIONS (RFC 9112, 3.2); or it has a fragment, a control
+    /// character or a byte outside ASCII.
     #[error("the request target is malformed")]
     Target,
     /// See [`RequestLimits::target_bytes_max`].
@@ -80,8 +80,8 @@ pub enum RequestError {
     /// RFC 9112, 3.2.
     #[error("more than one Host")]
     HostRepeated,
-    /// RFC 9112, 3.2; or it is empty where the target has no authority either, so that the URL would
-    /// have none, which is no URL of http (RFC 9110, 4.2.1).
+    /// RFC 9112, 3.2; or both Host and the target's authority are empty: then the URL has no host, which http does not
+    /// allow (RFC 9110, 4.2.1).
     #[error("Host is not a name or address with an optional port")]
     Host,
     /// RFC 9110, 10.1.1.
@@ -90,7 +90,7 @@ pub enum RequestError {
 }
 
 impl RequestError {
-    /// The status to refuse with.
+    /// The status of the refusal.
     pub const fn status(self) -> u16 {
         match self {
             Self::TargetTooLong | Self::Head(HeadFault::StartLineTooLong) => 414,
@@ -104,10 +104,10 @@ impl RequestError {
     }
 }
 
-/// The head of a request, in the bytes of the caller's buffer.
+/// The head of a request, as a view of the caller's buffer.
 #[derive(Debug, Clone, Copy)]
 pub struct Request<'a> {
-    /// Bytes of the buffer that it took; its body follows.
+    /// Length of the head in the buffer; its body follows.
     pub head_len: usize,
     /// A token; case-sensitive. Never CONNECT.
     pub method: &'a str,
@@ -116,27 +116,26 @@ pub struct Request<'a> {
     /// Path and query of the target: begins with `/` or `?`, is empty (absolute-form without path:
     /// the root), or is `*`. [`crate::target::SafePath::new`] takes it apart.
     pub path_and_query: &'a str,
-    /// The target's authority, which goes before the Host field (RFC 9112, 3.2.2), else Host. Name
-    /// or address and port are well-formed. Empty or `None` in HTTP/1.0 only.
+    /// The target's authority, which has precedence over the Host field (RFC 9112, 3.2.2), else Host. Name or address
+    /// and port are well-formed. Empty or `None` in HTTP/1.0 only.
     pub host: Option<&'a str>,
-    /// As the client says; a later minor version counts as 1.1 (RFC 9110, 2.5).
+    /// The client's version; a later minor version counts as 1.1 (RFC 9110, 2.5).
     pub version: Version,
     /// All fields.
     pub fields: Fields<'a>,
     /// How its body ends; never `UntilClose`.
     pub framing: Framing,
-    /// Whether the client would use the connection again.
+    /// Whether the client allows another request on the connection.
     pub keep_alive: bool,
     /// Whether the client waits for `100 Continue` before it sends the body. Only in HTTP/1.1, and
     /// only if there is a body (RFC 9110, 10.1.1).
     pub expects_continue: bool,
 }
 
-/// Bytes of the longest head that is kept. Browsers send 400 to 1500; what is longer mostly has a
-/// cookie that changes.
+/// Longest head that is kept. Browsers send 400 to 1500 bytes; longer heads usually contain a cookie that changes.
 const KEPT_BYTES_MAX: usize = 2048;
 
-/// Room for the method, two spaces, the version and CRLF beside the target.
+/// Room for the method, two spaces, the version and CRLF in addition to the target.
 const BESIDE_TARGET: usize = 64;
 
 /// Finds and reads one head after another on a connection.
@@ -144,36 +143,36 @@ const BESIDE_TARGET: usize = 64;
 pub struct RequestParser {
     limits: RequestLimits,
     scanner: EndScanner,
-    /// The last head that was read, as it came; empty where there is none, or it was too long.
+    /// The last head that was read, as received; empty if there is none, or it was too long.
     last: Vec<u8>,
 }
 
 impl RequestParser {
-    /// For a fresh connection. `fields_max` beyond [`FIELDS_MAX`] means [`FIELDS_MAX`].
+    /// A parser for a fresh connection. A `fields_max` above [`FIELDS_MAX`] means [`FIELDS_MAX`].
     pub fn new(limits: RequestLimits) -> Self {
         Self { limits, scanner: EndScanner::default(), last: Vec::new() }
     }
 
-    /// Ready for another connection. The last head stays: it means the same there.
+    /// Prepares for another connection. The last head stays: it has the same meaning there.
     pub fn reset(&mut self) {
         self.scanner = EndScanner::default();
     }
 
-    /// Whether `buf` begins with the very bytes of the head that [`RequestParser::parse`] read last.
-    /// Then `parse` would give the same again, in the same places, and need not be called: it heeds
-    /// nothing but the bytes of the head, and no head is the start of another, since it ends with its
-    /// first empty line. False also where a part of the head was seen before.
+    /// Whether `buf` begins with exactly the bytes of the head that [`RequestParser::parse`] read last. Then `parse`
+    /// would return the same result, at the same offsets, and need not be called: it depends only on the bytes of the
+    /// head, and no head is a prefix of another, since it ends with its first empty line. False if a part of the
+    /// current head was seen before.
     #[inline]
     pub fn repeats(&self, buf: &[u8]) -> bool {
         !self.last.is_empty() && self.scanner.seen() == 0 && buf.starts_with(&self.last)
     }
 
-    /// Reads the head at the start of `buf`. `None`: it is not complete; call again with the same
-    /// bytes and more after them. The buffer need never hold more than `head_bytes_max` + 2 bytes.
-    /// After `Some`, the next call is about the next request: `buf` must then begin after the body.
+    /// Reads the head at the start of `buf`. `None`: it is incomplete; call again with the same bytes and more after
+    /// them. The buffer never needs more than `head_bytes_max` + 2 bytes. After `Some`, the next call is about the next
+    /// request: `buf` must then begin after the body.
     ///
     /// # Errors
-    /// The request is to be refused; the parser is of no more use on this connection.
+    /// The request must be refused; the parser is unusable on this connection.
     pub fn parse<'a>(&mut self, buf: &'a [u8]) -> Result<Option<Request<'a>>, RequestError> {
         let Some(skipped) = skip_empty_line(buf)? else { return Ok(None) };
         let mut parsed = self.parse_after_empty_line(&buf[skipped..]);
@@ -210,7 +209,7 @@ impl RequestParser {
         }
     }
 
-    /// Whether part of a head was seen: the connection is not idle.
+    /// Whether a part of a head was seen: the connection is not idle.
     pub fn in_head(&self) -> bool {
         self.scanner.seen() > 0
     }
@@ -224,14 +223,14 @@ impl RequestParser {
         }
     }
 
-    /// Length of the head, if it ends in `bytes`, which begin with it.
+    /// Length of the head at the start of `bytes`, if it ends within them.
     fn find_head_end(&mut self, bytes: &[u8]) -> Result<Option<usize>, RequestError> {
         if bytes.first().is_some_and(|&byte| !is_token_byte(byte)) {
             return Err(RequestError::Method);
         }
         let seen = self.scanner.seen();
-        // The first line is judged as it comes and at its end, before any fault behind it, so that what
-        // will never be a request is not waited for (HTTP/0.9; lines that end in CR alone).
+        // The first line is checked as it arrives and at its end, before any fault after it. So the parser does not
+        // wait for the rest of an invalid request (HTTP/0.9; lines that end in CR alone).
         let is_in_first_line = self.scanner.is_in_first_line();
         if is_in_first_line && has_bare_cr(bytes, seen, self.bounds().start_line_max) {
             return Err(HeadFault::BareCr.into());
@@ -248,8 +247,8 @@ impl RequestParser {
         Ok(end?.map(|end| seen + end))
     }
 
-    /// Reads a head of a later minor version, which is to be taken for the highest that is known
-    /// (RFC 9110, 2.5). httparse knows none; there is none yet, so that this is slow and seldom.
+    /// Reads a head of a later minor version, which counts as the highest known one (RFC 9110, 2.5). httparse does not
+    /// accept it. No such version exists yet, so a slow path is enough.
     fn read_later_version<'a>(&self, head: &'a [u8]) -> Result<Option<Request<'a>>, RequestError> {
         let Some(end) = head.windows(2).position(|pair| pair == b"\r\n") else { return Ok(None) };
         let mut words = head[..end].split(|&byte| byte == b' ');
@@ -272,7 +271,7 @@ impl RequestParser {
         line.with_fields(head.len(), headers, Fields::new(&head[fields_start..])).map(Some)
     }
 
-    /// `None`: the head does not end in `bytes`, or its lines are wrong.
+    /// `None`: the head does not end in `bytes`, or its lines are invalid.
     fn read_head<'a>(&self, bytes: &'a [u8]) -> Result<Option<Request<'a>>, RequestError> {
         let mut headers = [const { MaybeUninit::uninit() }; FIELDS_MAX];
         let headers = &mut headers[..self.limits.fields_max.min(FIELDS_MAX)];
@@ -301,17 +300,17 @@ impl RequestParser {
     }
 }
 
-/// Names what makes the first line too long, of which these are the first bytes.
+/// Names what makes the first line too long; `line` is its beginning.
 fn what_is_too_long(line: &[u8]) -> RequestError {
     match line.iter().position(|&byte| byte == b' ') {
-        // Not even a method: nothing says that it is a request.
+        // Not even a method: nothing shows that it is a request.
         None => HeadFault::StartLine.into(),
         Some(method_len) if method_len > BESIDE_TARGET => RequestError::MethodTooLong,
         Some(_) => HeadFault::StartLineTooLong.into(),
     }
 }
 
-/// A request line, divided.
+/// The parts of a request line.
 #[derive(Debug, Clone, Copy)]
 struct RequestLine<'a> {
     method: &'a str,
@@ -327,8 +326,8 @@ impl<'a> RequestLine<'a> {
         if self.method == "CONNECT" {
             return Err(RequestError::Connect);
         }
-        // Visible ASCII that RFC 3986 forbids ({, |, and so on) is let pass: browsers send it.
-        // A fragment never belongs in a request (RFC 9112, 3.2).
+        // Visible ASCII that RFC 3986 forbids ({, |, and so on) is accepted, because browsers send it. A fragment is
+        // never allowed in a request (RFC 9112, 3.2).
         let is_allowed = |byte: u8| byte.is_ascii_graphic() && byte != b'#';
         if self.target.bytes().all(is_allowed) { Ok(()) } else { Err(RequestError::Target) }
     }
@@ -392,7 +391,7 @@ impl<'a> RequestLine<'a> {
     }
 }
 
-/// The one Host field (RFC 9112, 3.2).
+/// The only Host field (RFC 9112, 3.2).
 fn read_host<'a>(
     version: Version,
     headers: &[Header<'a>],
@@ -423,9 +422,8 @@ fn read_expectation(version: Version, headers: &[Header<'_>]) -> Result<bool, Re
     })
 }
 
-/// `uri-host [ ":" port ]` (RFC 9110, 7.2; RFC 3986, 3.2.2), which may be empty. No user
-/// information, no slash. No comma either, though a name could hold one: who merged two Host fields into
-/// one made that.
+/// `uri-host [ ":" port ]` (RFC 9110, 7.2; RFC 3986, 3.2.2), which may be empty. No user information and no slash. No
+/// comma either: a name could contain one, but here it comes from two merged Host fields.
 fn is_host(value: &[u8]) -> bool {
     let (host, port) = match value {
         [b'[', rest @ ..] => {
@@ -456,8 +454,7 @@ fn is_reg_name(name: &[u8]) -> bool {
     first.iter().all(of_name) && parts.all(|part| is_escape(part) && part.iter().all(of_name))
 }
 
-/// Bytes to pass over before a head: one empty line at most (RFC 9112, 2.2). `None`: more bytes are
-/// needed to say.
+/// Bytes to skip before a head: one empty line at most (RFC 9112, 2.2). `None`: more bytes are needed to decide.
 fn skip_empty_line(buf: &[u8]) -> Result<Option<usize>, RequestError> {
     match buf {
         [] | [b'\r'] => Ok(None),
@@ -471,8 +468,8 @@ fn skip_empty_line(buf: &[u8]) -> Result<Option<usize>, RequestError> {
     }
 }
 
-/// Whether a CR stands within the first line where a line of that length goes on behind it. The line
-/// begins with `bytes`, of which `seen` were looked at before.
+/// Whether there is a CR inside the first line: a line of that length continues after it. The line begins with `bytes`,
+/// of which `seen` were checked before.
 fn has_bare_cr(bytes: &[u8], seen: usize, line_max: usize) -> bool {
     let unseen = &bytes[seen.saturating_sub(1)..bytes.len().min(line_max)];
     let line = unseen.split(|&byte| byte == b'\n').next().unwrap_or_default();
@@ -506,7 +503,7 @@ mod tests {
 
     use super::*;
 
-    /// Heads that are nearly the same, one after another.
+    /// Similar heads, one after another.
     const HEADS: [&[u8]; 7] = [
         b"GET / HTTP/1.1\r\nHost: a\r\n\r\n",
         b"GET / HTTP/1.1\r\nHost: b\r\n\r\n",
@@ -556,8 +553,8 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever follows a head, and whatever came before: where it repeats, a fresh parser reads
-        /// from it what was read from the one before.
+        /// Whatever follows a head, and whatever came before: if it repeats, a fresh parser reads the same from it as
+        /// from the one before.
         #[test]
         fn a_repetition_is_read_as_the_head_before_it(
             order in prop::collection::vec((0..HEADS.len(), 0..HEADS.len()), 1..20)
@@ -567,7 +564,7 @@ mod tests {
             for (head, next) in order {
                 let bytes = [HEADS[head], HEADS[next]].concat();
                 let mut fresh = RequestParser::new(RequestLimits::DEFAULT);
-                // The debug text of a request holds its fields, and nothing behind them counts.
+                // The debug text of a request contains its fields; bytes after the head do not count.
                 let meaning = parsed(&mut fresh, HEADS[head]);
                 if parser.repeats(&bytes) {
                     prop_assert_eq!(&meaning, &before);

@@ -1,7 +1,7 @@
 //! Owns the reason phrases of status codes.
 
-/// The reason phrase of a status (IANA HTTP Status Code Registry); empty where it has none, as
-/// RFC 9112, 4 allows.
+/// The reason phrase of a status (IANA HTTP Status Code Registry); empty if it has none, as RFC
+/// 9112, 4 allows.
 pub const fn reason_phrase(status: u16) -> &'static str {
     match status {
         100 => "Continue",

@@ -1,4 +1,4 @@
-//! Owns the way from a request target to a path that cannot climb: decoded once, dot segments resolved,
+//! Owns the conversion of a request target to a path that cannot leave the root: decoded once, dot segments resolved,
 //! slashes merged. Start reading at [`SafePath::new`].
 
 use std::borrow::Cow;
@@ -12,11 +12,11 @@ pub enum TargetError {
     /// RFC 3986, 2.1.
     #[error("a percent sign is not followed by two hexadecimal digits")]
     BadEscape,
-    /// No name of a file holds it; C programs take it for the end (CGI).
+    /// No file name contains it; C programs treat it as the end (CGI).
     #[error("the path has an encoded NUL")]
     Nul,
-    /// It means a slash inside a name (RFC 3986, 2.2), which no file has; to decode it would make
-    /// another path than the rules were matched on (CVE-2026-6414).
+    /// It means a slash inside a name (RFC 3986, 2.2), which no file has. Decoding it would produce another path than
+    /// the one that the rules matched (CVE-2026-6414).
     #[error("the path has an encoded slash")]
     EncodedSlash,
     /// `..` above the root (CVE-2021-41773).
@@ -24,8 +24,7 @@ pub enum TargetError {
     AboveRoot,
 }
 
-/// Scheme, authority, and path and query of a target in absolute form (RFC 9112, 3.2.2); `None`: it is in
-/// another one.
+/// Scheme, authority, and path and query of a target in absolute form (RFC 9112, 3.2.2); `None`: it has another form.
 pub fn divide_absolute(target: &str) -> Option<(&str, &str, &str)> {
     if target.starts_with('/') {
         return None;
@@ -43,9 +42,9 @@ pub struct SafePath<'a> {
 }
 
 impl<'a> SafePath<'a> {
-    /// From a target's path and query ([`crate::Request::path_and_query`]; empty path: the root).
-    /// Decodes once (`%2525` becomes `%25`), then resolves `.` and `..`, encoded ones too, and merges
-    /// slashes, as nginx does. Nothing is copied where nothing changes.
+    /// From a target's path and query ([`crate::Request::path_and_query`]; an empty path is the root). Decodes once
+    /// (`%2525` becomes `%25`), then resolves `.` and `..`, also encoded ones, and merges slashes, as nginx does.
+    /// Nothing is copied if nothing changes.
     ///
     /// # Errors
     /// See [`TargetError`]; each is a 400.
@@ -63,20 +62,20 @@ impl<'a> SafePath<'a> {
         Ok(Self { path, query })
     }
 
-    /// The whole path. Begins with a slash; no segment is empty, `.` or `..`, except an empty last
-    /// one, which says "directory". Any byte but NUL may stand in a segment.
+    /// The whole path. Begins with a slash; no segment is empty, `.` or `..`, except an empty last one, which means a
+    /// directory. A segment may contain any byte but NUL.
     pub fn path(&self) -> &[u8] {
         &self.path
     }
 
-    /// The path beneath the root, to be opened there: without the slashes at its ends; empty for the
-    /// root itself.
+    /// The path relative to the root, to be opened there: without leading and trailing slashes; empty for the root
+    /// itself.
     pub fn relative(&self) -> &[u8] {
         let inner = &self.path[1..];
         inner.strip_suffix(b"/").unwrap_or(inner)
     }
 
-    /// The names on the way, in order; none for the root.
+    /// The path's segments, in order; none for the root.
     pub fn segments(&self) -> impl Iterator<Item = &[u8]> {
         self.relative().split(|&byte| byte == b'/').filter(|segment| !segment.is_empty())
     }
@@ -86,13 +85,13 @@ impl<'a> SafePath<'a> {
         self.path.ends_with(b"/")
     }
 
-    /// What stood after the question mark, not decoded.
+    /// The text after the question mark, not decoded.
     pub fn query(&self) -> Option<&'a str> {
         self.query
     }
 }
 
-/// Whether the path can stay as it is. A name that begins with a dot takes the long way, too.
+/// Whether the path needs no change. A name that begins with a dot also takes the slow path.
 fn is_normal(path: &[u8]) -> bool {
     !path.contains(&b'%') && !path.windows(2).any(|pair| matches!(pair, b"//" | b"/."))
 }
@@ -122,7 +121,7 @@ fn normalise(raw: &[u8]) -> Result<Vec<u8>, TargetError> {
     Ok(path)
 }
 
-/// Appends the segment with its escapes decoded, once.
+/// Appends the segment with its escapes decoded once.
 fn decode_segment(segment: &[u8], out: &mut Vec<u8>) -> Result<(), TargetError> {
     let mut rest = segment;
     while let Some((&byte, after)) = rest.split_first() {
@@ -157,7 +156,7 @@ mod tests {
 
     use super::*;
 
-    /// nginx http_uri.t, httpd mergeslashes.t and the cases of the CVEs named above.
+    /// Cases of nginx's http_uri.t, httpd's mergeslashes.t, and of the CVEs named above.
     #[test]
     fn paths_are_decoded_once_and_cannot_climb() {
         let cases: [(&str, Result<&str, TargetError>); 34] = [

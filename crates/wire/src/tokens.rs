@@ -1,7 +1,7 @@
 //! Owns the comma-separated lists of tokens in field values (RFC 9110, 5.6.1), such as that of
 //! `Connection`. Start reading at [`list`].
 
-/// Whether `byte` may stand in a token: a method or a field name (RFC 9110, 5.6.2).
+/// Whether `byte` is allowed in a token: a method or a field name (RFC 9110, 5.6.2).
 pub(crate) fn is_token_byte(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte)
 }
@@ -19,13 +19,13 @@ pub(crate) fn trim(value: &[u8]) -> &[u8] {
     &value[start..end]
 }
 
-/// The elements of a list, trimmed; empty ones are passed over, as a recipient must
-/// (RFC 9110, 5.6.1.2). Not for values with quoted strings: a comma inside one would divide it.
+/// The elements of a list, trimmed; empty ones are skipped, as a recipient must (RFC 9110,
+/// 5.6.1.2). Not for values with quoted strings: a comma inside one would split it.
 pub fn list(value: &[u8]) -> impl Iterator<Item = &[u8]> {
     value.split(|&byte| byte == b',').map(trim).filter(|element| !element.is_empty())
 }
 
-/// Whether the list holds `token`, in any case.
+/// Whether the list contains `token`, case-insensitively.
 pub fn has(value: &[u8], token: &str) -> bool {
     list(value).any(|element| element.eq_ignore_ascii_case(token.as_bytes()))
 }

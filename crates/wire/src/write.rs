@@ -1,8 +1,8 @@
-//! Owns the writing of heads and chunks into buffers. Start reading at [`RequestHead`] (rendered once
-//! before a run) and [`ResponseHead`] (written for each reply into a buffer that is kept).
+//! Owns the writing of heads and chunks into buffers. Start reading at [`RequestHead`] (rendered once before a run) and
+//! [`ResponseHead`] (written for each reply into a buffer that is reused).
 //!
-//! A field with CR, LF or another control character is refused, never repaired: what comes from a
-//! CGI program or a command line cannot add a field or a message (response splitting).
+//! A field with CR, LF or another control character is rejected, never repaired: text from a CGI program or a command
+//! line cannot add a field or a message (response splitting).
 
 use std::ops::Range;
 
@@ -11,7 +11,7 @@ use crate::head::{Version, is_field_value};
 use crate::status::reason_phrase;
 use crate::tokens::is_token;
 
-/// Why a head is not written. The buffer is as it was before the call.
+/// Why a head is not written. The buffer is unchanged.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum WriteError {
     /// RFC 9110, 9.1.
@@ -28,12 +28,12 @@ pub enum WriteError {
     /// RFC 9110, 5.5.
     #[error("the value of field `{0}` has a control character (a line break, perhaps): remove it")]
     FieldValue(String),
-    /// The framing is the writer's.
+    /// The writer sets the framing fields itself.
     #[error("the field `{0}` contradicts the body that is sent: leave it out, joust writes it")]
     Framing(String),
 }
 
-/// Appends `name: value CRLF`, or refuses.
+/// Appends `name: value CRLF`, or returns an error.
 fn push_field(out: &mut Vec<u8>, name: &str, value: &[u8]) -> Result<(), WriteError> {
     if !is_token(name.as_bytes()) {
         return Err(WriteError::FieldName(name.escape_debug().to_string()));
@@ -52,7 +52,7 @@ fn push_checked_field(out: &mut Vec<u8>, name: &str, value: &[u8]) {
     out.extend_from_slice(b"\r\n");
 }
 
-/// Appends a number in decimal digits, without the machinery of formatting.
+/// Appends a number in decimal digits, without the formatting machinery.
 fn push_number(out: &mut Vec<u8>, number: u64) {
     let mut digits = [0u8; 20];
     let mut start = digits.len();
@@ -75,28 +75,27 @@ pub struct RequestHead<'a> {
     pub version: Version,
     /// Method, a token.
     pub method: &'a str,
-    /// Target, as it shall stand in the request line.
+    /// Target, exactly as sent in the request line.
     pub target: &'a str,
     /// Value of Host, unless `fields` has one.
     pub host: &'a str,
-    /// Further fields, in order. A `Connection` of the caller's stays, and ours is left out, unless
-    /// the connection is to be closed.
+    /// Further fields, in order. A `Connection` field of the caller replaces ours, unless the connection is to be
+    /// closed.
     pub fields: &'a [(String, String)],
     /// Body.
     pub body: &'a [u8],
-    /// Whether the connection is to be used again; if not, `Connection: close` is said.
+    /// Whether the connection will be used again; if not, `Connection: close` is sent.
     pub keep_alive: bool,
 }
 
-/// Where the parts of a rendered request that may differ from one sending to the next stand in its
-/// bytes.
+/// The positions, in a rendered request, of the parts that may differ from one sending to the next.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RequestLayout {
     /// The target.
     pub target: Range<usize>,
-    /// The value of each field of the caller's, in order; `None` for one that was left out.
+    /// The value of each of the caller's fields, in order; `None` for one that was left out.
     pub values: Vec<Option<Range<usize>>>,
-    /// The digits of Content-Length, where it is ours.
+    /// The digits of Content-Length, if it is ours.
     pub length: Option<Range<usize>>,
     /// Length of the head, empty line included: the body begins here.
     pub head: usize,
@@ -106,12 +105,12 @@ impl RequestHead<'_> {
     /// The bytes of the request, body included.
     ///
     /// # Errors
-    /// A part of the head cannot be sent without changing what the head says.
+    /// A part of the head cannot be sent without changing its meaning.
     pub fn render(&self) -> Result<Vec<u8>, WriteError> {
         self.render_with_layout().map(|(bytes, _)| bytes)
     }
 
-    /// As [`RequestHead::render`], and where its parts stand.
+    /// As [`RequestHead::render`], with the positions of its parts.
     ///
     /// # Errors
     /// As there.
@@ -163,12 +162,12 @@ impl RequestHead<'_> {
         self.fields.iter().any(|(n, _)| n.eq_ignore_ascii_case(name))
     }
 
-    /// Whether our own field stands instead of the caller's of that name.
+    /// Whether our own field replaces the caller's field of that name.
     fn replaces(&self, name: &str) -> bool {
         !self.keep_alive && name.eq_ignore_ascii_case("connection")
     }
 
-    /// A body whose framing does not match its length would make the next request part of it.
+    /// If the framing did not match the body's length, the next request would become part of the body.
     fn check_framing(&self, name: &str, value: &str) -> Result<(), WriteError> {
         let is_length = name.eq_ignore_ascii_case("content-length");
         let length_is_wrong =
@@ -179,7 +178,7 @@ impl RequestHead<'_> {
         Ok(())
     }
 
-    /// What is said of the connection (RFC 9112, 9.3 and appendix C.2.2).
+    /// The value of Connection, if needed (RFC 9112, 9.3 and appendix C.2.2).
     fn connection(&self) -> Option<&'static str> {
         match (self.keep_alive, self.version) {
             (false, _) => Some("close"),
@@ -189,14 +188,13 @@ impl RequestHead<'_> {
         }
     }
 
-    /// Methods that expect content say its length even if it is 0 (RFC 9110, 8.6).
+    /// Methods that expect content send its length even if it is 0 (RFC 9110, 8.6).
     fn says_length(&self) -> bool {
         !self.body.is_empty() || matches!(self.method, "POST" | "PUT" | "PATCH")
     }
 }
 
-/// A reply's head, being written at the end of the caller's buffer. Without [`ResponseHead::end`] it
-/// is not a whole one.
+/// A reply's head, written at the end of the caller's buffer. It is incomplete until [`ResponseHead::end`].
 #[derive(Debug)]
 pub struct ResponseHead<'a> {
     out: &'a mut Vec<u8>,
@@ -211,8 +209,8 @@ impl<'a> ResponseHead<'a> {
         Self::with_reason(out, status, reason_phrase(status))
     }
 
-    /// As [`ResponseHead::new`], with a reason phrase of the caller's (a CGI program's, say). One
-    /// that has a control character is replaced by the usual one.
+    /// As [`ResponseHead::new`], with the caller's reason phrase (from a CGI program, say). One with a control
+    /// character is replaced by the usual one.
     ///
     /// # Panics
     /// If the status is not 100 to 999.
@@ -230,7 +228,7 @@ impl<'a> ResponseHead<'a> {
     /// Writes a field.
     ///
     /// # Errors
-    /// The name is not a token or the value has a control character. Nothing of it is written.
+    /// The name is not a token or the value has a control character. Then nothing is written.
     pub fn field(&mut self, name: &str, value: impl AsRef<[u8]>) -> Result<&mut Self, WriteError> {
         push_field(self.out, name, value.as_ref())?;
         Ok(self)
@@ -250,8 +248,8 @@ impl<'a> ResponseHead<'a> {
         self
     }
 
-    /// Says whether the connection goes on: `close`, or `keep-alive` to a client of HTTP/1.0, which
-    /// would not know otherwise; nothing to one of HTTP/1.1 (RFC 9112, 9.3).
+    /// Writes whether the connection is kept: `close`, or `keep-alive` to an HTTP/1.0 client, which would not know
+    /// otherwise; nothing to an HTTP/1.1 client (RFC 9112, 9.3).
     pub fn connection(&mut self, client: Version, keep_alive: bool) -> &mut Self {
         match (keep_alive, client) {
             (false, _) => push_checked_field(self.out, "Connection", b"close"),

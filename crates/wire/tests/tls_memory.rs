@@ -1,6 +1,6 @@
-//! What one TLS connection of a client takes on the heap, counted by the allocator itself, and that an
-//! idle one gives back what a large reply took. Owns the counting; must not share its process with other
-//! tests, which would allocate too. Start reading at the test.
+//! The heap memory of one TLS connection of a client, counted by the allocator, and whether an idle connection frees
+//! the memory of a large reply. Owns the counting; must not share its process with other tests, which would allocate
+//! too. Start reading at the test.
 
 use std::io::Write;
 use std::sync::Arc;
@@ -13,15 +13,15 @@ use sys::allocations::{Counting, bytes_held, count};
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-/// Bytes on the heap that the calls in `f` on a client left, beyond what was there before.
+/// Heap bytes that the calls in `f` on a client have added.
 fn left_by<T>(f: impl FnOnce() -> T) -> (T, i64) {
     let before = bytes_held() as i64;
     let made = f();
     (made, bytes_held() as i64 - before)
 }
 
-/// Bytes that the client has for the server, and back, until both are silent. Returns what the client
-/// keeps on the heap more than before; what the server keeps is not counted.
+/// Carries the client's bytes to the server, and back, until both are silent. Returns the heap bytes that the client
+/// has added; those of the server are not counted.
 fn run(client: &mut TlsClient, server: &mut ServerConnection, plain: &mut Vec<u8>) -> i64 {
     let mut out = Vec::with_capacity(1 << 20);
     let mut kept = 0;
@@ -59,7 +59,7 @@ fn an_idle_connection_takes_less_than_8_kb_and_a_record_one_allocation() {
     let server = Arc::new(server.unwrap());
     for tls_versions in [Versions::Only12, Versions::Only13] {
         let options = TlsOptions { insecure: true, tls_versions, ..TlsOptions::default() };
-        // The store keeps one ticket: what it keeps more than that is not the connection's.
+        // The store keeps one ticket; further tickets would be counted for the connection.
         let config = TlsClientConfig::new(&options).unwrap().with_own_sessions(1);
         let mut plain = Vec::with_capacity(2 << 20);
         for round in 0..3 {
@@ -84,7 +84,7 @@ fn an_idle_connection_takes_less_than_8_kb_and_a_record_one_allocation() {
             let by_request = count() - before;
 
             plain.clear();
-            // The first round also fills what is made once for the process and for the store.
+            // The first round also allocates what is made once for the process and for the store.
             if round > 0 {
                 let all =
                     format!("{tls_versions:?}: {made} B new, {idle} B idle, {after} B after 1 MB");

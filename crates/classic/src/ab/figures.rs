@@ -1,5 +1,5 @@
-//! From the samples of a load to ab's figures, counted as ab counts. Owns what ab takes for complete,
-//! failed and kept alive, its means and medians. Start reading at [`Figures::new`].
+//! Computes ab's figures from the samples of a load, counted as ab counts. Owns what ab treats as complete, failed and
+//! kept alive, its means and medians. Start reading at [`Figures::new`].
 
 use record::{AtEnd, Carrier, LoadRecord, Outcome, Sample};
 use units::Nanos;
@@ -17,20 +17,19 @@ pub(super) struct Figures {
     pub(super) exceptions: u64,
     pub(super) non_2xx: u64,
     pub(super) kept_alive: u64,
-    /// Bytes of all replies, of their bodies with whatever framing they have, and of requests.
+    /// Bytes of all replies, of their bodies including any framing, and of requests.
     pub(super) read: u64,
     pub(super) bodies: u64,
     pub(super) posted: u64,
     pub(super) document: u64,
-    /// One for each that is done, in the order of ending.
+    /// One for each finished request, in the order of ending.
     pub(super) times: Vec<Times>,
     /// Microseconds.
     pub(super) taken: u64,
-    /// Why ab would have given up.
+    /// Why ab would have given up, if so.
     pub(super) fatal: Option<Fatal>,
-    /// For footnotes: of those that failed by their length, the complete ones; requests that ab would
-    /// have sent on a connection that the server had closed; bytes of framing in `bodies`; those that
-    /// were refused.
+    /// For footnotes: complete replies among those that failed by their length; requests that ab would have sent on a
+    /// connection that the server had closed; bytes of framing in `bodies`; refused requests.
     pub(super) complete_of_other_length: u64,
     pub(super) sent_in_vain: u64,
     pub(super) framing: u64,
@@ -49,21 +48,21 @@ pub(super) struct Times {
     pub(super) wait: u64,
 }
 
-/// An error on which ab gives up, without a report.
+/// An error at which ab gives up without a report.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Fatal {
-    /// No event for as long as -s says.
+    /// No event for the time of -s.
     TimedOut,
     Refused,
     Reset,
     NoPort,
     NoFile,
-    /// The address of -B is none of this machine.
+    /// The address of -B is not this machine's.
     NoAddress,
 }
 
 impl Fatal {
-    /// What ab says, and the error's number.
+    /// ab's message, and the error's number.
     pub(super) fn said(self) -> (&'static str, u32) {
         match self {
             Self::TimedOut => ("apr_pollset_poll: The timeout specified has expired", 70_007),
@@ -75,14 +74,14 @@ impl Fatal {
         }
     }
 
-    /// Whether -r goes on.
+    /// Whether -r makes ab continue after it.
     fn is_of_receiving(self) -> bool {
         matches!(self, Self::Refused | Self::Reset)
     }
 }
 
 impl Figures {
-    /// What ab would have counted of this load.
+    /// What ab would have counted for this load.
     pub(super) fn new(flags: &Flags, record: &LoadRecord) -> Self {
         let mut figures = Self {
             posted: record.bytes.written,
@@ -101,7 +100,7 @@ impl Figures {
                 figures.add_in_vain(flags, sample);
             }
             if figures.done == u64::from(flags.requests) {
-                // What took the place of requests that ab would have sent in vain: it never got here.
+                // This request replaces one that ab would have sent without success, so ab would not have sent it.
                 figures.left_out += 1;
                 continue;
             }
@@ -128,7 +127,7 @@ impl Figures {
         figures
     }
 
-    /// Every request has its times, except those that ab would have sent in vain besides.
+    /// Every request has its times; requests that ab would have sent without success are added to them.
     pub(super) fn tally(&self) -> RequestAccount {
         let by_outcome = self.times.len() as u64 - self.sent_in_vain;
         RequestAccount {
@@ -145,7 +144,7 @@ impl Figures {
         self.framing += body.saturating_sub(sample.bytes_body);
     }
 
-    /// A reply, or the end of a connection instead: to ab that is a reply of 0 bytes.
+    /// A reply, or the end of a connection, which ab counts as a reply of 0 bytes.
     fn add_reply(&mut self, flags: &Flags, sample: &Sample) {
         let body = raw_body(sample);
         if body != self.document && !flags.any_length {
@@ -160,14 +159,13 @@ impl Figures {
         self.finish(sample);
     }
 
-    /// ab looks at the status when it has the head, whatever becomes of the rest.
+    /// ab reads the status when it has the head, whatever happens to the rest.
     fn add_status(&mut self, sample: &Sample) {
         self.non_2xx += u64::from(sample.status > 0 && sample.status / 100 != 2);
     }
 
-    /// With -r: counted as an error of receiving, by its length, and as an exception, since ab then
-    /// looks at the same connection once more. It also connects twice, so that of those that are
-    /// refused the exceptions are half.
+    /// With -r ab counts an error of receiving, one by length, and an exception, because it then reads the same
+    /// connection again. It also connects twice, so that there is one exception for two refused connections.
     fn add_lost(&mut self, flags: &Flags, sample: &Sample, fatal: Fatal) {
         let body = raw_body(sample);
         self.add_status(sample);
@@ -179,7 +177,7 @@ impl Figures {
         }
         if fatal == Fatal::Refused {
             self.refused += 1;
-            // Two are refused for each exception, also where only one more was asked for.
+            // Two refused connections make one exception, even if only one more request was due.
             if self.refused % 2 == 1 {
                 self.exceptions += 1;
                 self.receive += 1;
@@ -195,8 +193,8 @@ impl Figures {
         self.finish(sample);
     }
 
-    /// ab sends its next request at once, and so on a connection that the server is closing; it
-    /// counts the end as a reply of 0 bytes. Here the request went out on a new connection instead.
+    /// ab sends its next request at once, even on a connection that the server is closing, and counts its end as a
+    /// reply of 0 bytes. Here the request went out on a new connection instead.
     fn add_in_vain(&mut self, flags: &Flags, sample: &Sample) {
         if self.done == u64::from(flags.requests) {
             return;
@@ -226,9 +224,9 @@ impl Figures {
     }
 }
 
-/// What is no HTTP has status 500 to ab, once it has an empty line; without one it waits for more, and the
-/// end of the connection is a reply of 0 bytes. The first reply, whose head is kept, stands for the others.
-/// Behind a good head ab does not look at the framing.
+/// To ab, bytes that are not HTTP have status 500 as soon as they contain an empty line. Without one ab waits for more,
+/// and the end of the connection is a reply of 0 bytes. Only the first reply's head is kept, so it represents the
+/// others. After a valid head ab ignores the framing.
 fn as_ab_reads(sample: &Sample, record: &LoadRecord) -> Sample {
     let is_no_http = |sample: &Sample| {
         sample.outcome == Outcome::Protocol && sample.bytes_head == 0 && sample.status == 0
@@ -244,7 +242,7 @@ fn as_ab_reads(sample: &Sample, record: &LoadRecord) -> Sample {
     Sample { status: 500, bytes_head, bytes_body, ..*sample }
 }
 
-/// Why ab would have given up on a request for which the server was lost.
+/// Why ab would have given up after a request that lost the server.
 fn fatal(flags: &Flags, outcome: Outcome) -> Fatal {
     match outcome {
         Outcome::ConnectTimeout
@@ -253,14 +251,14 @@ fn fatal(flags: &Flags, outcome: Outcome) -> Fatal {
         | Outcome::TimeoutReading => Fatal::TimedOut,
         Outcome::ConnectRefused => Fatal::Refused,
         Outcome::FdExhausted => Fatal::NoFile,
-        // A refusal has its own outcome, and so has a network without an answer.
+        // A refusal and an unreachable network have outcomes of their own.
         Outcome::ConnectFailed if flags.bind.is_some() => Fatal::NoAddress,
         Outcome::PortExhausted => Fatal::NoPort,
         _ => Fatal::Reset,
     }
 }
 
-/// Body as it came, chunk framing and all: ab decodes nothing.
+/// The body as received, including chunk framing: ab decodes nothing.
 fn raw_body(sample: &Sample) -> u64 {
     match sample.bytes_head {
         0 => 0,
@@ -277,27 +275,27 @@ pub(super) fn round_ms(micros: u64) -> u64 {
     (micros + 500) / 1000
 }
 
-/// A distribution as ab's table has it: means and medians in whole microseconds.
+/// A distribution as in ab's table: means and medians in whole microseconds.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub(super) struct Row {
     pub(super) min: u64,
     pub(super) mean: u64,
-    /// Of the sample (n - 1), around the truncated mean.
+    /// Standard deviation of the sample (n - 1), around the truncated mean.
     pub(super) sd: f64,
     pub(super) median: u64,
     pub(super) max: u64,
 }
 
 impl Row {
-    /// Of at least one span.
+    /// For at least one span.
     pub(super) fn of(times: &[Times], span: impl Fn(&Times) -> u64) -> Self {
         let mut spans: Vec<u64> = times.iter().map(span).collect();
         spans.sort_unstable();
         let n = spans.len();
         let mean = spans.iter().sum::<u64>() / n as u64;
         let squares: f64 = spans.iter().map(|span| (*span as f64 - mean as f64).powi(2)).sum();
-        // The quirk: of an odd number above 1 it is not the middle one but the mean of that and the
-        // next, of an even number the upper of the two.
+        // A quirk of ab: for an odd number above 1 the median is the mean of the middle value and the next, for an even
+        // number the upper of the two.
         let median = match n {
             _ if n > 1 && n % 2 == 1 => (spans[n / 2] + spans[n / 2 + 1]) / 2,
             _ => spans[n / 2],

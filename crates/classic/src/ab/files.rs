@@ -1,4 +1,5 @@
-//! ab's files: of -e and -g. Owns their formats. Start reading at [`csv`] and [`gnuplot`].
+//! The files that ab writes with -e and -g. Owns their formats. Start reading at [`csv`] and
+//! [`gnuplot`].
 
 use units::Nanos;
 
@@ -21,7 +22,7 @@ pub(super) fn csv(times: &[Times]) -> String {
     format!("Percentage served,Time in ms\n{rows}")
 }
 
-/// A row for each request, in the order of their total time, not of their start (-g).
+/// A row for each request, sorted by total time and not by start (-g).
 pub(super) fn gnuplot(times: &[Times], finished: &Finished<'_>) -> String {
     let mut times = times.to_vec();
     times.sort_by_key(|times| times.total);

@@ -1,5 +1,5 @@
-//! ab's flags: what was typed, taken apart in ab's order, with ab's complaints. Owns every letter of its
-//! option string. Start reading at [`parse`].
+//! ab's flags: the command line, parsed in ab's order, with ab's error messages. Owns every letter of its option
+//! string. Start reading at [`parse`].
 
 use std::path::{Path, PathBuf};
 
@@ -12,12 +12,12 @@ use crate::command::{Call, ExitMessage, Getopt, Item, Order, Surroundings, Texts
 /// ab's own option string, TLS included.
 pub(super) const LETTERS: &str = "n:c:t:s:b:T:p:u:v:lrkVhwiIx:y:z:C:H:P:A:g:X:de:SqB:m:Z:f:E:";
 
-/// EINVAL: how ab ends after its usage.
+/// EINVAL: ab's exit code after its usage.
 const USAGE: u8 = 22;
 
 const CONCURRENCY_MAX: i32 = 200_000;
 
-/// What `-t` sets the requests to, whatever `-n` before it said.
+/// The number of requests that `-t` sets, overriding an earlier `-n`.
 const TIMED_REQUESTS: i32 = 50_000;
 
 /// Most requests: for each one a sample of 64 bytes is kept, as ab keeps one of 32.
@@ -26,12 +26,12 @@ const REQUESTS_MAX: i32 = 10_000_000;
 /// Longest credentials, encoded: ab's buffer.
 const CREDENTIALS_MAX: usize = 1024;
 
-/// What was typed.
+/// The parsed command line.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Flags {
     pub(super) requests: u32,
     pub(super) concurrency: u32,
-    /// Seconds; 0: none; below 0 it is over before it begins.
+    /// Seconds; 0: no limit; below 0 the run ends before it begins.
     pub(super) time_limit: i32,
     /// Seconds.
     pub(super) timeout: u32,
@@ -63,7 +63,7 @@ pub(super) struct Flags {
     pub(super) url: Url,
 }
 
-/// Attributes of the tables of -w: of table, row and cell.
+/// Attributes of the tables of -w: for table, row and cell.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Html {
     pub(super) table: String,
@@ -78,7 +78,7 @@ impl Default for Html {
     }
 }
 
-/// A URL as ab takes it apart.
+/// A URL as ab parses it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Url {
     /// As typed.
@@ -89,22 +89,22 @@ pub(super) struct Url {
     pub(super) port: u16,
     /// From the first slash on.
     pub(super) path: String,
-    /// What the Host field says.
+    /// The value of the Host field.
     pub(super) host_field: String,
 }
 
 impl Flags {
-    /// Requests between two lines of progress; `None`: no progress.
+    /// Requests between two lines of progress; `None`: no progress is printed.
     pub(super) fn heartbeat(&self) -> Option<u64> {
         let requests = u64::from(self.requests);
         (!self.quiet && requests > 150).then_some((requests / 10).max(100))
     }
 }
 
-/// Takes the arguments apart.
+/// Parses the arguments.
 ///
 /// # Errors
-/// What ab says instead of running.
+/// What ab prints instead of running.
 pub(super) fn parse(call: &Call<'_>) -> Result<Flags, ExitMessage> {
     let mut typed = TypedFlags::new();
     let mut getopt = Getopt::new(LETTERS, Order::Apr, call.args);
@@ -135,24 +135,24 @@ fn said(texts: Texts, code: u8) -> ExitMessage {
     ExitMessage { texts, code }
 }
 
-/// A complaint, then how ab is used.
+/// An error message, then ab's usage.
 fn usage(call: &Call<'_>, complaint: &str) -> ExitMessage {
     let program = call.program;
     let synopsis = format!("Usage: {program} [options] [http[s]://]hostname[:port]/path\n");
     said(Texts::err(format!("{complaint}{synopsis}{}", include_str!("usage.txt"))), USAGE)
 }
 
-/// As ab's err(): the text, an empty line, 1.
+/// Like ab's err(): the text, an empty line, exit code 1.
 fn fatal(text: &str) -> ExitMessage {
     said(Texts::err(format!("{text}\n\n")), 1)
 }
 
-/// A flag that joust does not carry out, and why.
+/// A flag that joust does not support, and why.
 fn refused(call: &Call<'_>, flag: &str, why: &str) -> ExitMessage {
     said(Texts::err(format!("{}: {flag} is not supported: {why}\n", call.program)), USAGE)
 }
 
-/// Flags as they come.
+/// The flags during parsing.
 struct TypedFlags {
     flags: Flags,
     requests: i32,
@@ -223,7 +223,7 @@ impl TypedFlags {
                 self.time_limit = atoi(&value);
                 self.requests = TIMED_REQUESTS;
             }
-            // Below zero poll(2) waits for ever.
+            // A negative timeout makes poll(2) wait for ever.
             's' => flags.timeout = u32::try_from(atoi(&value)).unwrap_or(u32::MAX),
             'b' => self.buffers |= atoi(&value) != 0,
             'v' => flags.verbosity = atoi(&value),
@@ -244,7 +244,7 @@ impl TypedFlags {
             }
             'H' => flags.headers.push(value),
             'X' => {
-                // strchr: the first colon, and no port is port 0.
+                // Like strchr: the first colon counts, and without one the port is 0.
                 let (host, port) = value.split_once(':').unwrap_or((&value, "0"));
                 flags.proxy = Some((host.to_owned(), atoi(port) as u16));
             }
@@ -255,7 +255,7 @@ impl TypedFlags {
         Ok(())
     }
 
-    /// Methods, credentials, tables, and what ends at once.
+    /// Methods, credentials, tables, and flags that end ab at once.
     fn take_further(
         &mut self,
         letter: char,
@@ -299,7 +299,7 @@ impl TypedFlags {
         Ok(())
     }
 
-    /// By beginnings, in any case; what is none of them changes nothing, as in ab.
+    /// Compares prefixes, case-insensitively; an unknown value changes nothing, as in ab.
     fn set_versions(&mut self, value: &str) {
         let begins = |with: &str| {
             value.get(..with.len()).is_some_and(|begin| begin.eq_ignore_ascii_case(with))
@@ -317,7 +317,7 @@ impl TypedFlags {
         }
     }
 
-    /// What can only be judged when all is there, in ab's order.
+    /// Checks that need all flags, in ab's order.
     fn finish(self, url: Url, call: &Call<'_>) -> Result<Flags, ExitMessage> {
         let Self { mut flags, requests, concurrency, time_limit, .. } = self;
         let program = call.program;
@@ -358,7 +358,7 @@ impl TypedFlags {
     }
 }
 
-/// What ab prints before anything else, and all that -V prints.
+/// What ab prints first, and all that -V prints.
 pub(super) fn banner(is_html: bool) -> String {
     let text = "This is ApacheBench, Version 2.3 <$Revision$>\n\
         Copyright 1996 Adam Twiss, Zeus Technology Ltd, http://www.zeustech.net/\n\
@@ -374,7 +374,7 @@ pub(super) fn banner(is_html: bool) -> String {
 fn read_body(path: &str, world: &dyn Surroundings) -> Result<Vec<u8>, ExitMessage> {
     world.read(Path::new(path)).map_err(|error| {
         let why = strerror(&error);
-        // A directory can be opened.
+        // Opening a directory succeeds; only reading it fails.
         let what = match error.kind() {
             std::io::ErrorKind::IsADirectory => "read POST data file".to_owned(),
             _ => format!("open POST data file ({path})"),
@@ -383,7 +383,7 @@ fn read_body(path: &str, world: &dyn Surroundings) -> Result<Vec<u8>, ExitMessag
     })
 }
 
-/// A header line with `user:password` encoded; white space before it goes.
+/// A header line with `user:password` encoded; leading white space is removed.
 fn credentials(field: &str, value: &str, too_long: &str) -> Result<String, ExitMessage> {
     let value = value.trim_start_matches(|c: char| c.is_ascii_whitespace() || c == '\x0b');
     let encoded = STANDARD.encode(value);
@@ -393,7 +393,7 @@ fn credentials(field: &str, value: &str, too_long: &str) -> Result<String, ExitM
     Ok(format!("{field}: Basic {encoded}"))
 }
 
-/// As ab: a scheme or none, a host, perhaps a port, and a slash. `None`: it is no URL to ab.
+/// Like ab: an optional scheme, a host, an optional port, and a slash. `None`: ab rejects the URL.
 fn parse_url(whole: &str) -> Option<Url> {
     let (is_tls, rest) = match (whole.strip_prefix("http://"), whole.strip_prefix("https://")) {
         (Some(rest), _) if !rest.is_empty() => (false, rest),

@@ -1,15 +1,15 @@
-//! What ab's report hides or gets wrong, said of the run at hand. Owns the sentences; must not change
-//! a figure. Start reading at [`footnotes`].
+//! What ab's report hides or gets wrong, for the run at hand. Owns the sentences; must not change a figure. Start
+//! reading at [`footnotes`].
 
 use record::LoadRecord;
 
 use super::figures::{Figures, Row};
 use crate::command::notes::{answers, found};
 
-/// Medians below this many microseconds say little in whole milliseconds.
+/// Medians below this many microseconds lose their precision in whole milliseconds.
 const COARSE: u64 = 10_000;
 
-/// A sentence for each thing, none where there is nothing.
+/// One sentence for each point that applies; possibly none.
 pub(super) fn footnotes(figures: &Figures, record: &LoadRecord) -> Vec<String> {
     let mut notes = Vec::new();
     let whole = figures.complete_of_other_length;
@@ -29,9 +29,8 @@ pub(super) fn footnotes(figures: &Figures, record: &LoadRecord) -> Vec<String> {
     if figures.sent_in_vain > 0 {
         let n = figures.sent_in_vain;
         notes.push(format!(
-            "{n} times the server closed an idle connection without saying so; ab counts a request \
-             without a reply for each, and so it stands in the report; here each was answered on a \
-             new connection"
+            "{n} times the server closed an idle connection without notice; like ab, the report counts each as \
+             a request without a reply, but here each was answered on a new connection"
         ));
     }
     if figures.failed > figures.length {
@@ -51,7 +50,7 @@ pub(super) fn footnotes(figures: &Figures, record: &LoadRecord) -> Vec<String> {
     notes
 }
 
-/// The figures behind those that whole milliseconds hide.
+/// The exact figures that whole milliseconds hide.
 fn milliseconds(figures: &Figures) -> Option<String> {
     let n = figures.times.len();
     if n < 2 {

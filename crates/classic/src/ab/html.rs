@@ -10,7 +10,7 @@ pub(super) fn report(flags: &Flags, html: &Html, server: &Server, figures: &Figu
     let mut text = format!("\n\n<table {}>\n", html.table);
     for (label, value) in facts(flags, server, figures) {
         text += &match label {
-            // The kinds of failures stand under them, over all columns.
+            // The kinds of failures are below their number, over all columns.
             "" => table.wide(&value),
             _ => table.row(label, &value),
         };
@@ -96,8 +96,8 @@ fn rates(table: &Table<'_>, flags: &Flags, figures: &Figures) -> String {
     text
 }
 
-/// Means are of sums that were rounded to milliseconds; "Processing" is the difference of the others,
-/// also of their extremes.
+/// Means come from sums that were rounded to milliseconds; "Processing" is the difference of the other two rows, even
+/// for the extremes.
 fn times(table: &Table<'_>, figures: &Figures) -> String {
     let times = &figures.times;
     let n = times.len() as u64;

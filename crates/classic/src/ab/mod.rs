@@ -1,6 +1,6 @@
-//! ApacheBench (`ab`), as of httpd 2.4: its command line, its requests, its report, and its report read
-//! back. Owns all that is particular to it. Source of the facts: httpd, `support/ab.c`, and Debian's
-//! ab 2.4.71, which is trusted where the two differ. Start reading at [`command`].
+//! ApacheBench (`ab`) of httpd 2.4: its command line, its requests, its report, and parsing that report. Owns
+//! everything specific to ab. Source of the facts: httpd, `support/ab.c`, and Debian's ab 2.4.71, which decides if the
+//! two differ. Start reading at [`command`].
 
 mod figures;
 mod files;
@@ -36,7 +36,7 @@ pub(crate) static TOOL: Tool = Tool {
     read: read::read_reports,
 };
 
-/// What a command line of ab asks for.
+/// Handles a command line of ab.
 fn command(call: &Call<'_>) -> CommandOutcome {
     let flags = match flags::parse(call) {
         Ok(flags) => flags,

@@ -1,5 +1,5 @@
-//! From ab's flags to a plan: the request byte for byte, where it goes, and when the load ends. Owns the
-//! order of ab's header fields. Start reading at [`plan`].
+//! Makes a plan from ab's flags: the request byte for byte, its server, and the end of the load. Owns the order of ab's
+//! header fields. Start reading at [`plan`].
 
 use std::fmt::Write as _;
 use std::io;
@@ -17,17 +17,17 @@ use crate::command::{ExitMessage, Surroundings, Texts};
 /// Longest head: ab's buffer.
 const REQUEST_MAX: usize = 8192;
 
-/// What resolvers say, and its number in ab's messages (APR adds 670000 to the C library's).
+/// Messages of resolvers, and their numbers in ab's messages (APR adds 670000 to the C library's).
 const UNRESOLVED: [(&str, u32); 3] = [
     ("Temporary failure in name resolution", 3),
     ("No address associated with hostname", 5),
     ("Name or service not known", 2),
 ];
 
-/// The plan, and what differs from ab.
+/// The plan, and how it differs from ab.
 ///
 /// # Errors
-/// What ab says before its first request.
+/// What ab prints before its first request.
 pub(super) fn plan(
     flags: &Flags,
     world: &dyn Surroundings,
@@ -51,7 +51,7 @@ pub(super) fn plan(
     }
     let url = &flags.url;
     let tls_name = url.is_tls.then(|| {
-        // An address in place of the name: then TLS sends none.
+        // Without the name the address is used, and TLS then sends no name.
         if flags.sends_name { url.host.clone() } else { addr.ip().to_string() }
     });
     let host = url.host_field.clone();
@@ -63,7 +63,7 @@ pub(super) fn plan(
         connections: flags.concurrency,
         keep_alive: flags.keep_alive,
         sources: source.into_iter().collect(),
-        // ab verifies no certificate, and offers no session.
+        // ab does not verify certificates or offer sessions.
         tls: TlsPlan {
             insecure: true,
             client: flags.certificate.clone().map(|file| (file.clone(), file)),
@@ -82,7 +82,7 @@ pub(super) fn plan(
         drain: Nanos::ZERO,
         first_alone: true,
         lost_max: (!flags.goes_on).then_some(1),
-        // A status is not ab's business: every complete reply is one.
+        // ab ignores the status: every complete reply counts.
         verify: Verify { status_min: 0, status_max: 999, ..Verify::default() },
         raw_max: flags.requests.saturating_add(flags.concurrency),
         ..LoadPlan::get(addr, &url.path)
@@ -106,7 +106,7 @@ fn footnotes(flags: &Flags) -> Vec<String> {
     notes
 }
 
-/// With a scheme, which ab lets one leave out.
+/// With a scheme, which is optional in ab.
 fn shown(flags: &Flags) -> String {
     let url = &flags.url;
     let scheme = if url.is_tls { "https" } else { "http" };
@@ -133,12 +133,12 @@ fn resolve(
     })
 }
 
-/// What ends ab after it has said what it is about to do.
+/// An error that ends ab after it has announced the run.
 fn after_opening(flags: &Flags, text: String, code: u8) -> ExitMessage {
     ExitMessage { texts: Texts::out(text::opening(flags)).and_err(text), code }
 }
 
-/// Request line, then fields in ab's order and case.
+/// The request line, then fields in ab's order and case.
 pub(super) fn head(flags: &Flags) -> String {
     let url = &flags.url;
     let target = if flags.proxy.is_some() { &url.whole } else { &url.path };
@@ -147,14 +147,14 @@ pub(super) fn head(flags: &Flags) -> String {
         head.push_str("Connection: Keep-Alive\r\n");
     }
     for (name, value) in fields(flags) {
-        // A line of -H may be anything, as typed.
+        // A line of -H may contain anything, and is sent as typed.
         let line = if name.is_empty() { value } else { format!("{name}: {value}") };
         write!(head, "{line}\r\n").expect("a string takes all that is written");
     }
     head + "\r\n"
 }
 
-/// Fields behind Connection; a line of -H has no name here.
+/// Fields after Connection; a line of -H has no name here.
 fn fields(flags: &Flags) -> Vec<(&'static str, String)> {
     let mut fields = Vec::new();
     if let Some(cookie) = &flags.cookie {
@@ -179,7 +179,7 @@ fn fields(flags: &Flags) -> Vec<(&'static str, String)> {
     fields
 }
 
-/// Whether a line of -H begins with that name and a colon, in any case.
+/// Whether a line of -H begins with that name and a colon, case-insensitively.
 fn is_field(line: &str, name: &str) -> bool {
     let begin = line.get(..name.len()).is_some_and(|begin| begin.eq_ignore_ascii_case(name));
     begin && line[name.len()..].starts_with(':')

@@ -11,7 +11,7 @@ use crate::command::{Closing, Finished, OutFile, Printer, Progress, Texts};
 /// ab in one run.
 pub(super) struct Ab {
     flags: Flags,
-    /// Requests that progress has told of.
+    /// Number of requests that progress has reported.
     told: u64,
 }
 
@@ -20,7 +20,7 @@ impl Ab {
         Self { flags, told: 0 }
     }
 
-    /// Lines of progress up to this many requests.
+    /// Lines of progress up to this number of requests.
     fn completed(&mut self, done: u64) -> String {
         let Some(every) = self.flags.heartbeat() else { return String::new() };
         let mut text = String::new();
@@ -31,7 +31,7 @@ impl Ab {
         text
     }
 
-    /// ab's last word where it has given up: no report.
+    /// ab's final message if it gave up: there is no report.
     fn gave_up(&mut self, figures: &Figures) -> Option<Closing> {
         let (text, number) = figures.fatal?.said();
         let mut said = self.completed(figures.done);
@@ -46,7 +46,7 @@ impl Ab {
     }
 
     fn files(&self, figures: &Figures, finished: &Finished<'_>) -> Vec<OutFile> {
-        // The tables of -w come without files, as in ab.
+        // With -w ab writes no files, so neither does this.
         if figures.times.is_empty() || (self.flags.html.is_some() && !finished.record.interrupted) {
             return Vec::new();
         }
@@ -102,7 +102,7 @@ impl Printer for Ab {
                 None => texts.and_out("..done\n"),
             };
         }
-        // On SIGINT ab prints its text, also with -w.
+        // After SIGINT ab prints the text report, even with -w.
         let report = match &self.flags.html {
             Some(html) if !record.interrupted => html::report(&self.flags, html, &server, &figures),
             _ => text::report(&self.flags, &server, &figures),
@@ -118,7 +118,7 @@ impl Printer for Ab {
 }
 
 impl Ab {
-    /// What -v prints of the first reply.
+    /// What -v prints for the first reply.
     fn heard(&self, record: &LoadRecord) -> String {
         let Some(head) = record.first_head.as_ref().filter(|_| self.flags.verbosity >= 2) else {
             return String::new();

@@ -1,6 +1,6 @@
-//! ab's report read back, of every version from 1.2 (Apache 1.3) to 2.3 (httpd 2.4) and trunk, as text and
-//! as the tables of `-w`; and of its forerunner, zb. Source of the layout: httpd, `support/ab.c`, and
-//! Apache 1.3, `src/support/ab.c`.
+//! Parses ab's report, of every version from 1.2 (Apache 1.3) to 2.3 (httpd 2.4) and trunk, as text and as the tables
+//! of `-w`; and that of its predecessor, zb. Source of the layout: httpd, `support/ab.c`, and Apache 1.3,
+//! `src/support/ab.c`.
 
 use units::{Bytes, Nanos, PerSecond};
 
@@ -18,9 +18,9 @@ pub(super) fn read_reports(text: &str) -> Result<Vec<Report>, ReadError> {
 
 static LAYOUT: Layout = Layout { tool: "ab", fields: FIELDS, order: FieldOrder::Fixed, finish };
 
-/// Bytes of what ab calls Kbytes.
+/// Size of ab's "Kbytes".
 const KBYTE: f64 = 1024.0;
-/// How exactly the bytes a second have to fit a unit: 1000 and 1024 are 2.4 % apart.
+/// How closely the bytes per second must fit a unit: 1000 and 1024 differ by 2.4 %.
 const RATE_UNIT_TOLERANCE: f64 = 0.011;
 
 const FIELDS: &[Field] = &[
@@ -94,7 +94,7 @@ const FIELDS: &[Field] = &[
     field("HTML transferred:", |at, to| put(&mut to.traffic.bodies, length(at)?))
         .also("HTML transfered:")
         .always(),
-    // Absent where nothing was done, or in no time.
+    // Absent if nothing was done, or the time was 0.
     field("Requests per second:", rate).also("Requests per seconds:").signs(),
     field("Time per request:", time_per_request).repeats(),
     field("Transfer rate:", |at, to| traffic_rate(at, to, KBYTE)),
@@ -109,8 +109,7 @@ const FIELDS: &[Field] = &[
     field("Percentage of the requests served within a certain time (ms)", percentiles).signs(),
 ];
 
-/// A line that is only there where it is above 0 says 0 by its absence: but not where the report
-/// broke off before it.
+/// A line that is only printed for a number above 0 means 0 if it is absent, unless the report is cut off before it.
 fn finish(report: &mut Report) {
     if report.traffic.received.is_some() && report.requests.complete.is_some() {
         report.requests.non_2xx.get_or_insert(0);
@@ -119,7 +118,7 @@ fn finish(report: &mut Report) {
     find_rate_unit(report);
 }
 
-/// Apache 1.3 and 2.0 print Kbytes of 1000 bytes, later ones of 1024: the bytes and the time tell which.
+/// Apache 1.3 and 2.0 print Kbytes of 1000 bytes, later versions of 1024: the bytes and the time show which.
 fn find_rate_unit(report: &mut Report) {
     let (Some(rate), Some(received), Some(duration)) =
         (report.traffic.rate, report.traffic.received, report.duration)
@@ -128,7 +127,7 @@ fn find_rate_unit(report: &mut Report) {
     };
     let received = received.0.saturating_add(report.traffic.sent.map_or(0, |sent| sent.0)) as f64;
     let bytes_of_unit = received / duration.as_secs_f64() / (rate.0 / KBYTE);
-    // Of a short test the time is printed too roughly.
+    // For a short test the printed time is too imprecise.
     let step = report.steps.duration.unwrap_or_default();
     let told = step.as_secs_f64() / 2.0 < duration.as_secs_f64() * RATE_UNIT_TOLERANCE;
     let is = |unit: f64| told && (bytes_of_unit / unit - 1.0).abs() < RATE_UNIT_TOLERANCE;
@@ -144,7 +143,7 @@ fn find_rate_unit(report: &mut Report) {
     }
 }
 
-/// A server that does not name itself leaves the value empty.
+/// The value is empty if the server does not name itself.
 fn server_software(at: &mut Cursor<'_, '_>, to: &mut Report) -> Option<()> {
     let mut ahead = at.clone();
     let is_empty = ahead.says("Server Hostname:").is_some() || ahead.peek().is_none();
@@ -152,7 +151,7 @@ fn server_software(at: &mut Cursor<'_, '_>, to: &mut Report) -> Option<()> {
     Some(())
 }
 
-/// The oldest print no unit.
+/// The oldest versions print no unit.
 fn length(at: &mut Cursor<'_, '_>) -> Option<Bytes> {
     let count = at.count()?;
     let _ = at.says("bytes");
@@ -175,7 +174,7 @@ fn failures(at: &mut Cursor<'_, '_>, to: &mut Report) -> Option<()> {
     Some(())
 }
 
-/// Two lines: over the connections, and over all; the second is 1 / rate and says nothing more.
+/// Two lines: across the connections, and overall; the second is 1 / rate and adds nothing.
 fn time_per_request(at: &mut Cursor<'_, '_>, to: &mut Report) -> Option<()> {
     let time = millis(at.figure()?);
     let step = millis(at.step());
@@ -215,7 +214,7 @@ fn percentiles(at: &mut Cursor<'_, '_>, to: &mut Report) -> Option<()> {
     while let Some(row) = at.percentile(last(to), |at| at.number().map(millis)) {
         to.percentiles.push(row);
     }
-    // "(longest request)" follows 100 %; in Apache 1.3 "(last request)".
+    // "(longest request)" follows 100 %; in Apache 1.3 it is "(last request)".
     let _ = at.says("(longest request)").or_else(|| at.says("(last request)"));
     (!to.percentiles.is_empty()).then_some(())
 }

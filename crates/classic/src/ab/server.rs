@@ -28,7 +28,7 @@ impl Server {
     }
 }
 
-/// What follows the first "server:" anywhere in the head, up to a space or the line's end.
+/// The text after the first "server:" anywhere in the head, up to a space or the line's end.
 fn software(head: &str) -> String {
     let lower = head.to_ascii_lowercase();
     let Some(at) = lower.find("server:") else { return String::new() };
@@ -37,7 +37,7 @@ fn software(head: &str) -> String {
 }
 
 /// `TLSv1.3,TLS_AES_256_GCM_SHA384,2048,256`: version, cipher, bits of the certificate's key and of
-/// the cipher's.
+/// the cipher.
 fn protocol(tls: &TlsUse) -> String {
     let cipher = openssl_cipher(&tls.cipher_suite);
     let cipher_bits = if tls.cipher_suite.contains("AES_128") { 128 } else { 256 };
@@ -45,19 +45,19 @@ fn protocol(tls: &TlsUse) -> String {
     format!("{version},{cipher},{},{cipher_bits}", tls.certificate_bits.unwrap_or(0))
 }
 
-/// OpenSSL keeps the registered names of TLS 1.3 and has its own for those before.
+/// OpenSSL uses the registered names of TLS 1.3 and its own names for earlier versions.
 fn openssl_cipher(registered: &str) -> String {
     let Some((exchange, cipher)) = registered.split_once("_WITH_") else {
         return registered.to_owned();
     };
     let exchange = exchange.trim_start_matches("TLS_");
-    // The hash of CHACHA20-POLY1305 goes without saying.
+    // OpenSSL leaves out the hash of CHACHA20-POLY1305.
     let cipher = cipher.trim_end_matches("_POLY1305_SHA256");
     let cipher = cipher.replace("AES_", "AES").replace("CHACHA20", "CHACHA20_POLY1305");
     format!("{exchange}_{cipher}").replace('_', "-")
 }
 
-/// What OpenSSL calls the key of the exchange; `None` for groups that it has no such line for.
+/// OpenSSL's name for the key of the exchange; `None` for groups without such a line.
 fn temporary_key(group: &str) -> Option<String> {
     let key = match group {
         "X25519" => "X25519 253 bits",

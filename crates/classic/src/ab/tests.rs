@@ -1,4 +1,4 @@
-//! ab's report written and read back, and its layout where figures are fixed.
+//! Writing ab's report and parsing it back, and its layout with fixed figures.
 
 use std::path::PathBuf;
 
@@ -71,8 +71,8 @@ fn a_run_is_printed_as_ab_prints_it() {
     assert!(notes.contains("the median was 7.500 ms, the longest 12.000 ms"), "{notes}");
 }
 
-/// They compare whole milliseconds with a deviation that has decimals: where all times are alike, the
-/// rounding alone brings the error.
+/// ab compares whole milliseconds with a deviation that has decimals: if all times are alike, the rounding alone causes
+/// the error message.
 #[test]
 fn a_median_far_from_the_mean_is_warned_of() {
     let warned = |micros: [u64; 4], line: &str| {
@@ -85,11 +85,11 @@ fn a_median_far_from_the_mean_is_warned_of() {
     };
     let line = "-n 4 http://h/x";
     assert_eq!(warned([1000; 4], line), [""; 0]);
-    // Mean 1.4, which is 1; median 2 (the upper); deviation 0.69.
+    // Mean 1.4, printed as 1; median 2 (the upper); deviation 0.69.
     let warning =
         "WARNING: The median and mean for the total time are not within a normal deviation";
     assert_eq!(warned([800, 800, 2000, 2000], line), [warning]);
-    // Mean 1.499, which is 1; median 1.5, which is 2; deviation 0.001.
+    // Mean 1.499, printed as 1; median 1.5, printed as 2; deviation 0.001.
     let error = "ERROR: The median and mean for the total time are more than twice the standard";
     assert_eq!(warned([1498, 1498, 1500, 1500], line), [error]);
     assert_eq!(warned([1498, 1498, 1500, 1500], "-S -n 4 http://h/x"), [""; 0]);
@@ -152,8 +152,8 @@ fn what_is_no_http_has_no_2xx_and_what_is_wrong_behind_a_head_is_not_looked_at()
     assert_eq!([non_2xx(0), non_2xx(100)], [1, 0]);
 }
 
-/// ab 2.3 beside it: `garbage\r\n\r\nbody` gives 4 bytes of document and a line of non-2xx, and a banner
-/// without an empty line neither.
+/// Compared with ab 2.3: `garbage\r\n\r\nbody` gives 4 bytes of document and a line of non-2xx, and a banner without an
+/// empty line gives neither.
 #[test]
 fn garbage_has_a_status_only_where_it_has_an_empty_line() {
     let figures = |bytes: &str, first_head: Option<&str>| {
@@ -170,13 +170,13 @@ fn garbage_has_a_status_only_where_it_has_an_empty_line() {
     assert_eq!(figures("SSH-2.0-OpenSSH\r\n", None), (0, 0, 0, 0));
 }
 
-/// What a report in whole milliseconds can hold of a span.
+/// The part of a span that a report in whole milliseconds can hold.
 fn whole_millis(span: Option<Nanos>) -> Option<u64> {
     span.map(|span| (span.0 + 500_000) / 1_000_000)
 }
 
-/// Under 10 seconds in all: with -S ab puts mean and maximum side by side, and five digits of each are
-/// one number.
+/// Less than 10 seconds in all: with -S ab prints mean and maximum side by side, and with five digits each they run
+/// together.
 fn samples() -> impl Strategy<Value = Vec<Sample>> {
     let one = (0..3_300_000u64, 0..3_300_000u64, 0..3_300_000u64, 0..3u8, 0..4u8);
     let one = one.prop_map(|(connect, wait, rest, length, kind)| {
@@ -221,7 +221,7 @@ fn holds(report: &Report, flags: &Flags, figures: &Figures) -> Result<(), TestCa
 }
 
 proptest! {
-    /// For what each of the two formats holds.
+    /// For what each of the two formats contains.
     #[test]
     fn what_is_written_is_read_back(
         raw in samples(),

@@ -1,5 +1,5 @@
-//! What ab prints as text: the opening and the report. Owns labels, widths and roundings.
-//! Start reading at [`report`].
+//! ab's text output: the opening and the report. Owns labels, widths and roundings. Start reading
+//! at [`report`].
 
 use std::fmt::Write as _;
 
@@ -38,7 +38,7 @@ pub(super) fn report(flags: &Flags, server: &Server, figures: &Figures) -> Strin
 
 const WRITES: &str = "a string takes all that is written";
 
-/// What was asked of whom.
+/// The lines about server, document and load.
 fn subject(flags: &Flags, server: &Server, figures: &Figures) -> String {
     let url = &flags.url;
     let (software, host, port) = (&server.software, &url.host, url.port);
@@ -108,7 +108,7 @@ fn counts(text: &mut String, flags: &Flags, figures: &Figures) -> std::fmt::Resu
     Ok(())
 }
 
-/// What a warning calls a row, its label, and its span.
+/// The name of a row in a warning, its label, and its span.
 type TimeRow = (&'static str, &'static str, fn(&Times) -> u64);
 
 const TIME_ROWS: [TimeRow; 4] = [
@@ -136,7 +136,7 @@ fn connection_times(text: &mut String, flags: &Flags, times: &[Times]) -> std::f
         writeln!(text, "{label} {min:>5} {mean:>4} {sd:>5.1} {median:>6} {max:>7}")?;
     }
     for (_, name, row) in rows {
-        // In whole milliseconds, though the deviation has decimals.
+        // In whole milliseconds, although the deviation has decimals.
         let apart = (round_ms(row.mean) as f64 - round_ms(row.median) as f64).abs();
         let sd = row.sd / 1000.0;
         if apart > 2.0 * sd {

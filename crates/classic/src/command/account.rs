@@ -1,6 +1,6 @@
 //! Whether a tool's report accounts for every request of the load. Start reading at [`close`].
 //!
-//! Cost: a few sums, once for each load.
+//! Cost: a few sums per load.
 
 use record::{Imbalance, LoadRecord};
 
@@ -9,17 +9,16 @@ use super::{Closing, Finished, Printer};
 /// How a report accounts for the requests of a load.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct RequestAccount {
-    /// Requests of the load that are in the figures.
+    /// Requests of the load that the figures include.
     pub counted: u64,
-    /// The sum of the figures by outcome, whatever outcomes the tool knows.
+    /// The sum of the figures by outcome, for the outcomes that the tool distinguishes.
     pub by_outcome: u64,
-    /// Requests of the load that the tool leaves out: those without an end, and those that it would not
-    /// have made.
+    /// Requests of the load that the tool leaves out: unfinished ones, and those that it would not have made.
     pub left_out: u64,
 }
 
 impl RequestAccount {
-    /// Holds it against what was measured.
+    /// Compares it with what was measured.
     ///
     /// # Errors
     /// The report has more or fewer requests than the load.
@@ -32,7 +31,7 @@ impl RequestAccount {
     }
 }
 
-/// Lets a tool close a load, and holds its report against what was measured.
+/// Lets a tool finish a load, and compares its report with what was measured.
 ///
 /// # Errors
 /// They do not agree: then there is no report.
@@ -50,7 +49,7 @@ mod tests {
 
     use super::*;
 
-    /// Half of the results, as a log has them that keeps every other sample.
+    /// Half of the results, like a log that keeps every other sample.
     struct Forgetful(RequestAccount);
 
     impl Printer for Forgetful {

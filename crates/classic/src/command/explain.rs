@@ -1,8 +1,7 @@
-//! The line of `joust load` that asks for the same load. Owns how a plan is typed. Start reading at
-//! [`explain`].
+//! The equivalent command line of `joust load`. Owns how a plan is typed. Start reading at [`explain`].
 //!
-//! The request is read from the bytes that go over the wire, where a plan has them, and not from what it
-//! says of them: what a tool sends is typed, all of it.
+//! If a plan has the bytes of its request, they are used and not their description: everything that a tool sends
+//! appears on the command line.
 
 use record::{HttpVersion, LoadPlan, Pacing, RATE_LAWS, RequestPlan, ServerAddress, TlsVersions};
 use units::Nanos;
@@ -10,12 +9,12 @@ use units::Nanos;
 /// Longest timeout that `joust load` takes (`load::TIMEOUT_MAX`): some tools wait longer.
 const TIMEOUT_MAX: Nanos = Nanos::from_secs(1200);
 
-/// The file that stands for a body which cannot be typed.
+/// The file name for a body that cannot be typed.
 const BODY_FILE: &str = "body.bin";
 
-/// The equivalent line of `joust load`, for a shell. What cannot be typed stands behind it, a line each
-/// that begins with `#`: a shell passes it over. Order and case of fields are `joust load`'s. Of several
-/// requests it names the first: lists are given with `--from`.
+/// The equivalent line of `joust load`, for a shell. What cannot be typed follows it, in lines that begin with `#`,
+/// which a shell ignores. Order and case of header fields are those of `joust load`. If there are several requests it
+/// contains the first: lists are given with `--from`.
 pub fn explain(plan: &LoadPlan) -> String {
     let mut notes = Vec::new();
     let request = Wire::of(plan);
@@ -74,7 +73,7 @@ pub fn explain(plan: &LoadPlan) -> String {
     notes.iter().fold(line, |text, note| text + "\n# " + note)
 }
 
-/// A flag and its value. One that begins with a dash would be read as a flag.
+/// A flag and its value, joined if the value begins with a dash and would be read as a flag.
 fn words_of(flag: &str, value: String) -> Vec<String> {
     let long = match flag {
         "-H" => "--header",
@@ -88,7 +87,7 @@ fn words_of(flag: &str, value: String) -> Vec<String> {
     [flag.to_owned()].into_iter().chain(value).collect()
 }
 
-/// The flags of a law.
+/// The flags of an arrival law.
 fn pace(plan: &LoadPlan) -> Vec<(&'static str, String)> {
     let mut typed_flags = Vec::new();
     let mut add = |flag, value| typed_flags.push((flag, value));
@@ -99,7 +98,7 @@ fn pace(plan: &LoadPlan) -> Vec<(&'static str, String)> {
         }
     }
     match &plan.pacing {
-        // Instants cannot be typed: their mean rate comes nearest.
+        // Instants cannot be typed: their mean rate is the closest law.
         Pacing::Replay { instants } => {
             if let (Some(first), Some(last)) = (instants.first(), instants.last())
                 && first < last
@@ -115,7 +114,7 @@ fn pace(plan: &LoadPlan) -> Vec<(&'static str, String)> {
     typed_flags
 }
 
-/// The URL: the authority as the tool was told it, and the target that it asks for.
+/// The URL: the authority as given to the tool, and the request's target.
 fn url(plan: &LoadPlan, request: &Wire, notes: &mut Vec<String>) -> String {
     let scheme = if plan.origin().tls_name.is_some() { "https" } else { "http" };
     let authority = request.authority(plan);
@@ -146,19 +145,19 @@ fn url(plan: &LoadPlan, request: &Wire, notes: &mut Vec<String>) -> String {
     format!("{scheme}://{authority}{encoded}")
 }
 
-/// What stands between the scheme and the path, without credentials: those that are sent are in a field.
+/// The text between the scheme and the path, without credentials, which a header field carries.
 fn authority(url: &str) -> &str {
     let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
     let authority = &rest[..rest.find(['/', '?', '#']).unwrap_or(rest.len())];
     authority.rsplit_once('@').map_or(authority, |(_, authority)| authority)
 }
 
-/// A request as it goes over the wire.
+/// A request as sent over the wire.
 struct Wire {
     method: String,
     target: String,
     is_http10: bool,
-    /// Lines of the head behind the first.
+    /// Lines of the head after the first.
     lines: Vec<String>,
     body: Vec<u8>,
 }
@@ -199,8 +198,8 @@ impl Wire {
         }
     }
 
-    /// The whole URL that it asks a proxy for; `None` where there is no proxy, or one that is reached over
-    /// TLS or a unix socket, as `joust load` reaches none.
+    /// The whole URL of a request to a proxy; `None` without a proxy, or if it is reached over TLS or a unix socket,
+    /// which `joust load` does not support.
     fn proxied(&self, plan: &LoadPlan) -> Option<&str> {
         let origin = plan.origin();
         let is_reached =
@@ -208,12 +207,12 @@ impl Wire {
         Some(&*self.target).filter(|target| is_reached && target.starts_with("http://"))
     }
 
-    /// Host and port as the tool was told them, or as it tells them to a proxy.
+    /// Host and port as given to the tool, or as the tool sends them to a proxy.
     fn authority<'a>(&'a self, plan: &'a LoadPlan) -> &'a str {
         authority(self.proxied(plan).unwrap_or(&plan.url))
     }
 
-    /// Method, fields and body; what `joust load` writes by itself is left out.
+    /// Method, fields and body, without what `joust load` writes by itself.
     fn typed(&self, plan: &LoadPlan, notes: &mut Vec<String>) -> Vec<(&'static str, String)> {
         let mut typed = Vec::new();
         if self.method != "GET" || !self.body.is_empty() {
@@ -232,9 +231,11 @@ impl Wire {
         typed
     }
 
-    /// A line of the head as it is typed; `None` where `joust load` writes it.
+    /// A line of the head as a flag value; `None` if `joust load` writes it by itself.
     fn field(&self, plan: &LoadPlan, line: &str) -> Result<Option<String>, &'static str> {
-        let Some((name, value)) = line.split_once(':') else { return Err("it is no field") };
+        let Some((name, value)) = line.split_once(':') else {
+            return Err("it is not a header field");
+        };
         let (name, value) = (name.trim(), value.trim());
         let is_token = |c: char| c.is_ascii_alphanumeric() || "!#$%&'*+-.^_`|~".contains(c);
         if name.is_empty()
@@ -254,13 +255,13 @@ impl Wire {
             return Ok((value != own).then(|| format!("{name}: {value}")));
         }
         if is("transfer-encoding") {
-            return Err("joust load writes the framing");
+            return Err("joust load sets the framing fields itself");
         }
         if is("content-length") {
             let is_own = !self.body.is_empty() || self.says_length();
             return match value.parse() == Ok(self.body.len()) {
                 true => Ok((!is_own).then(|| format!("{name}: {value}"))),
-                false => Err("the body has another length"),
+                false => Err("its value is not the length of the body"),
             };
         }
         if is("connection") {
@@ -271,7 +272,7 @@ impl Wire {
         Ok(Some(format!("{name}: {value}")))
     }
 
-    /// Methods of which `joust load` says a length of 0.
+    /// Methods for which `joust load` sends a length of 0.
     fn says_length(&self) -> bool {
         ["POST", "PUT", "PATCH"].contains(&self.method.as_str())
     }
@@ -292,7 +293,7 @@ impl Wire {
     }
 }
 
-/// Whether `joust load` would take part of the text for a placeholder.
+/// Whether `joust load` would read a part of the text as a placeholder.
 fn begins_placeholder(text: &str) -> bool {
     ["{seq}", "{rand}", "{rand:", "{csv:"].iter().any(|begin| text.contains(begin))
 }
@@ -317,7 +318,7 @@ fn tls(plan: &LoadPlan) -> Vec<(&'static str, String)> {
     typed
 }
 
-/// A span as `joust` reads it: whole seconds, else milliseconds, microseconds or nanoseconds.
+/// A duration as `joust` reads it: whole seconds, else milliseconds, microseconds or nanoseconds.
 fn typed(span: Nanos) -> String {
     for (unit, nanos) in [("s", 1_000_000_000), ("ms", 1_000_000), ("us", 1_000)] {
         if span.0.is_multiple_of(nanos) {
@@ -327,7 +328,7 @@ fn typed(span: Nanos) -> String {
     format!("{}ns", span.0)
 }
 
-/// A word as a shell reads it.
+/// A word quoted for a shell.
 fn quoted(word: &str) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "-._~/:=,+@%".contains(c);
     if !word.is_empty() && word.chars().all(is_plain) {
@@ -367,7 +368,7 @@ mod tests {
             -H 'Host: other' -H 'Accept: */*' -H 'Connection: keep-alive' -H 'Content-Type: a/b' \
             --body a=1";
         assert_eq!(line, expected);
-        let expected = "# `no field` is left out: it is no field\n\
+        let expected = "# `no field` is left out: it is not a header field\n\
             # `X: {seq}` is left out: joust load would fill in the placeholder";
         assert_eq!(notes, expected);
     }
@@ -385,7 +386,7 @@ mod tests {
         assert!(text.ends_with("# body.bin must hold the 2 bytes of the body"), "{text}");
     }
 
-    /// joust load speaks TLS through a proxy, and not to it.
+    /// joust load speaks TLS through a proxy, but not to it.
     #[test]
     fn a_proxy_that_is_reached_over_tls_is_said_behind_the_line() {
         let mut plan = LoadPlan::get(([127, 0, 0, 1], 99).into(), "/");

@@ -1,33 +1,32 @@
-//! Arguments as the originals' getopt takes them apart. Owns the three that they use: apr_getopt (ab),
-//! getopt(3) (weighttp), getopt_long(3) (siege, wrk), with what each says of an argument that it does not
-//! know. Start reading at [`Getopt`].
+//! Parses arguments like the original tools' getopt. Owns the three variants that they use: apr_getopt (ab), getopt(3)
+//! (weighttp), getopt_long(3) (siege, wrk), with their error messages for unknown arguments. Start reading at
+//! [`Getopt`].
 //!
-//! No library serves: lexopt and pico-args have no option strings and leave permutation, abbreviated
-//! names and messages to the caller, which is all that there is to it; getopts has messages of its
-//! own and knows no `:` at the head of an option string.
+//! No existing library is suitable: lexopt and pico-args have no option strings and leave permutation, abbreviated
+//! names and messages to the caller, which is all the work here; getopts has its own messages and no support for `:` at
+//! the start of an option string.
 
 use std::collections::VecDeque;
 
-/// What comes of an option and an operand in the wrong order.
+/// How options and operands may be ordered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Order {
-    /// apr_getopt: the first operand ends the options, and so does any word that begins with `--`,
-    /// which is passed over.
+    /// apr_getopt: the first operand ends the options, and so does any word that begins with `--`, which is skipped.
     Apr,
-    /// getopt(3) and getopt_long(3) of the GNU C library: options may stand behind operands.
+    /// getopt(3) and getopt_long(3) of the GNU C library: options may follow operands.
     Permuted,
 }
 
-/// A walk through arguments.
+/// An iteration over arguments.
 pub struct Getopt<'a> {
-    /// As in C: letters, each with `:` where it takes a value, with `::` where it may. A `:` at its
-    /// head belongs to the caller: it is passed over.
+    /// As in C: letters, each followed by `:` if it takes a value, by `::` if the value is optional. A `:` at the start
+    /// concerns the caller and is skipped.
     letters: &'a str,
-    /// Names behind `--`, and whether they take a value; only [`Order::Permuted`] knows them.
+    /// Names after `--`, and whether they take a value; only [`Order::Permuted`] supports them.
     names: &'a [(&'a str, Takes)],
     order: Order,
     args: VecDeque<String>,
-    /// What is left of a word of several letters (`n100` of `-kn100`).
+    /// The rest of a word with several letters (`n100` of `-kn100`).
     cluster: String,
     operands: Vec<String>,
 }
@@ -43,29 +42,29 @@ pub enum Takes {
     Perhaps,
 }
 
-/// What the next argument is.
+/// The next argument.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Item {
     /// An option by its letter.
     Letter(char, Option<String>),
-    /// An option by its name, whole, however it was abbreviated.
+    /// An option by its full name, however it was abbreviated.
     Name(String, Option<String>),
-    /// A letter that is none of the options.
+    /// A letter that is not an option.
     UnknownLetter(char),
-    /// A name that is none of the options, as typed.
+    /// A name that is not an option, as typed.
     UnknownName(String),
-    /// A name that is the beginning of several: as typed, and those.
+    /// A prefix of several names: as typed, and those names.
     Ambiguous(String, Vec<String>),
     /// A letter without its value.
     NoValue(char),
     /// A name without its value.
     NoValueOf(String),
-    /// A name that takes no value, with one.
+    /// A name that takes no value, with a value.
     SurplusValue(String),
 }
 
 impl<'a> Getopt<'a> {
-    /// By letters alone.
+    /// With letters only.
     pub fn new(letters: &'a str, order: Order, args: &[String]) -> Self {
         Self {
             letters,
@@ -77,13 +76,13 @@ impl<'a> Getopt<'a> {
         }
     }
 
-    /// By names too.
+    /// With names, too.
     #[must_use]
     pub fn with_names(self, names: &'a [(&'a str, Takes)]) -> Self {
         Self { names, ..self }
     }
 
-    /// What is no option, in order; all of it when the walk is over.
+    /// The arguments that are not options, in order; complete only after the iteration.
     pub fn operands(self) -> Vec<String> {
         self.operands
     }
@@ -111,7 +110,7 @@ impl<'a> Getopt<'a> {
                 Item::Letter(letter, Some(std::mem::take(&mut self.cluster)))
             }
             Some(Takes::Perhaps) => Item::Letter(letter, None),
-            // Whatever it is: `-n -5` and `-n --` take the word behind them.
+            // Whatever it is: `-n -5` and `-n --` take the next word.
             Some(Takes::Value) => match self.args.pop_front() {
                 Some(value) => Item::Letter(letter, Some(value)),
                 None => Item::NoValue(letter),
@@ -176,10 +175,10 @@ impl Iterator for Getopt<'_> {
 }
 
 impl Item {
-    /// What apr_getopt says of it; `None` where it is in order.
+    /// apr_getopt's error message; `None` if the item is valid.
     pub fn apr_complaint(&self, program: &str) -> Option<String> {
         match self {
-            // A dash in the middle of a word ends the walk without a word.
+            // A dash in the middle of a word ends the iteration without a message.
             Self::UnknownLetter('-') => None,
             Self::UnknownLetter(letter) => Some(format!("{program}: illegal option -- {letter}\n")),
             Self::NoValue(letter) => {
@@ -189,7 +188,7 @@ impl Item {
         }
     }
 
-    /// What the GNU C library says of it; `None` where it is in order.
+    /// The GNU C library's error message; `None` if the item is valid.
     pub fn gnu_complaint(&self, program: &str) -> Option<String> {
         Some(match self {
             Self::Letter(..) | Self::Name(..) => return None,
@@ -248,7 +247,7 @@ mod tests {
     fn two_dashes_end_the_options() {
         let (items, operands) = walk(Getopt::new("k", Order::Apr, &args("-k -- -k url")));
         assert_eq!((items, operands), (vec![letter('k', "")], args("-k url")));
-        // apr_getopt looks at the first two characters only, and ends inside a word as well.
+        // apr_getopt compares the first two characters only, even inside a word.
         let (items, operands) = walk(Getopt::new("k", Order::Apr, &args("-k --help -k url")));
         assert_eq!((items, operands), (vec![letter('k', "")], args("-k url")));
         let (items, _) = walk(Getopt::new("k", Order::Apr, &args("-k- url")));

@@ -1,10 +1,9 @@
-//! A classic tool's command line carried out: from what was typed to what is to be done, and from what was
-//! measured to what the tool would have printed. Owns the shapes that every tool fills in. Start reading at
-//! [`CommandOutcome`].
+//! Runs the command line of a classic tool: from the arguments to a plan, and from the results to the tool's output.
+//! Owns the types that every tool fills in. Start reading at [`CommandOutcome`].
 //!
-//! The program around it (`cli`) calls a tool's function with the arguments, carries out the
-//! [`Run`], and lets its [`Printer`] speak: before, while and after. All that a tool wants of the world
-//! comes by [`Surroundings`], so that a test can be one.
+//! The program around it (`cli`) calls a tool's function with the arguments, executes the [`Run`], and calls its
+//! [`Printer`] before, during and after the load. All access to the outside goes through [`Surroundings`], so that a
+//! test can replace it.
 
 mod account;
 mod explain;
@@ -25,31 +24,31 @@ pub use explain::explain;
 pub use getopt::{Getopt, Item, Order, Takes};
 pub use own::{Chosen, OwnFlag};
 
-/// What was typed, and what surrounds it.
+/// The command line and its environment.
 #[derive(Clone, Copy)]
 pub struct Call<'a> {
-    /// The name by which the tool was called, as its messages have it ("ab", "./ab").
+    /// The name by which the tool was called, as in its messages ("ab", "./ab").
     pub program: &'a str,
-    /// The arguments behind it, without those that are joust's own.
+    /// The arguments after it, without those that are joust's own.
     pub args: &'a [String],
-    /// The tool's flags that are joust's own, as typed.
+    /// joust's own flags on the tool's command line, as typed.
     pub own: &'a Chosen,
-    /// The rest of the world.
+    /// Access to the outside.
     pub world: &'a dyn Surroundings,
 }
 
-/// What a command line may ask of the world, and nothing else.
+/// The only access of a command line to the outside.
 pub trait Surroundings {
-    /// A variable of the environment; what is not UTF-8 is as if it were not set.
+    /// An environment variable; one that is not UTF-8 counts as not set.
     fn variable(&self, name: &str) -> Option<String>;
 
     /// The content of a file.
     ///
     /// # Errors
-    /// As the kernel says.
+    /// Those of the kernel.
     fn read(&self, path: &Path) -> io::Result<Vec<u8>>;
 
-    /// Whether there is a file of that name, or something else.
+    /// Whether the path exists, as a file or anything else.
     fn exists(&self, path: &Path) -> bool;
 
     /// The addresses of a host in the resolver's order, at least one.
@@ -61,31 +60,31 @@ pub trait Surroundings {
     /// Whether a stream goes to a terminal.
     fn is_terminal(&self, stream: Stream) -> bool;
 
-    /// Files that this process may have open at once, its limit raised as far as it may raise it.
+    /// Number of files that this process may have open at once, with its limit raised as far as possible.
     fn files_max(&self) -> u64;
 
-    /// The network, for what still asks of it when the load is on: a user's program.
+    /// The network, for a user's script that needs it during the load.
     fn network(&self) -> Arc<dyn Network>;
 
-    /// The clock on the wall, for what tells of the load while it is on.
+    /// The wall clock, for messages during the load.
     fn clock(&self) -> Clock;
 }
 
-/// Gives the time of the clock on the wall.
+/// Returns the time of the wall clock.
 pub type Clock = Arc<dyn Fn() -> LocalTime + Send + Sync>;
 
-/// What a user's program may ask of the network, besides the load itself.
+/// What a user's script may request from the network, besides the load itself.
 pub trait Network: Send + Sync {
-    /// The addresses of a host as the resolver gives them, in its order.
+    /// The addresses of a host in the resolver's order.
     ///
     /// # Errors
-    /// The resolver knows none; in its words.
+    /// The resolver knows none; with its message.
     fn lookup(&self, host: &str, port: u16) -> io::Result<Vec<SocketAddr>>;
 
     /// Whether a connection can be made; it is closed at once.
     ///
     /// # Errors
-    /// As the kernel says.
+    /// Those of the kernel.
     fn connect(&self, addr: SocketAddr) -> io::Result<()>;
 }
 
@@ -100,22 +99,22 @@ pub enum Stream {
 
 /// What a command line asks for.
 pub enum CommandOutcome {
-    /// Something is said, and that is all: usage, a version, why a flag is refused.
+    /// Only a message: usage, a version, why a flag is rejected.
     Exit(ExitMessage),
     /// A load.
     Run(Box<Run>),
 }
 
-/// What is said, and how the program ends then.
+/// A message, and the exit code after it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ExitMessage {
-    /// In order.
+    /// In order of printing.
     pub texts: Texts,
     /// Exit code.
     pub code: u8,
 }
 
-/// Texts and the streams that they go to, in order.
+/// Texts with the streams that they go to, in order.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Texts(pub Vec<(Stream, String)>);
 
@@ -130,21 +129,21 @@ impl Texts {
         Self::default().and_err(text)
     }
 
-    /// The same, and a text on standard output.
+    /// Adds a text on standard output.
     #[must_use]
     pub fn and_out(mut self, text: impl Into<String>) -> Self {
         self.0.push((Stream::Out, text.into()));
         self
     }
 
-    /// The same, and a text on standard error.
+    /// Adds a text on standard error.
     #[must_use]
     pub fn and_err(mut self, text: impl Into<String>) -> Self {
         self.0.push((Stream::Err, text.into()));
         self
     }
 
-    /// All that goes to one stream.
+    /// All text for one stream.
     pub fn on(&self, stream: Stream) -> String {
         self.0.iter().filter(|(to, _)| *to == stream).map(|(_, text)| text.as_str()).collect()
     }
@@ -155,25 +154,24 @@ impl Texts {
     }
 }
 
-/// A load that was asked for.
+/// A requested load.
 pub struct Run {
-    /// What is to be done. Where the report is made of single requests, `raw_max` holds them all.
+    /// The plan. If the report needs single requests, `raw_max` covers all of them.
     pub plan: LoadPlan,
-    /// What differs from the original, known before the load; see [`Closing::footnotes`].
+    /// Known differences from the original, before the load; see [`Closing::footnotes`].
     pub footnotes: Vec<String>,
-    /// Who speaks.
+    /// Prints the output.
     pub printer: Box<dyn Printer>,
-    /// Who plays the users, where what they ask depends on what they were answered; the requests of
-    /// the plan only stand for them then.
+    /// Plays the users, if their requests depend on answers; then the requests of the plan are only representative.
     pub scenario: Option<Box<dyn Scenario>>,
 }
 
-/// What a tool prints of a load, as it goes.
+/// What a tool prints about a load, over its course.
 pub trait Printer {
     /// Before the first request.
     fn opening(&mut self) -> Texts;
 
-    /// When an interval of the load is over, some ten times a second.
+    /// After each interval of the load, some ten times a second.
     fn progress(&mut self, _so_far: &Progress) -> Texts {
         Texts::default()
     }
@@ -181,36 +179,35 @@ pub trait Printer {
     /// When it is over.
     fn closing(&mut self, finished: &Finished<'_>) -> Closing;
 
-    /// When all that is printed: what a program of the user's still has to do. `None`: nothing, and
-    /// the exit code stays.
+    /// After all that is printed: what a user's script still has to do. `None`: nothing, and the exit code stays.
     fn afterwards(&mut self) -> Option<ExitMessage> {
         None
     }
 }
 
-/// How far a load has come.
+/// The progress of a load.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Progress {
-    /// Requests that were begun.
+    /// Requests that were started.
     pub started: u64,
-    /// Requests that have ended, well or not.
+    /// Requests that have ended, successfully or not.
     pub done: u64,
     /// Time since the start.
     pub elapsed: Nanos,
 }
 
-/// A load that is over.
+/// A finished load.
 #[derive(Clone, Copy)]
 pub struct Finished<'a> {
     /// What was measured.
     pub record: &'a LoadRecord,
     /// When it began, since 1970.
     pub began: Nanos,
-    /// The time of the clock on the wall at an instant since 1970.
+    /// Converts an instant since 1970 to wall-clock time.
     pub local_time: &'a dyn Fn(Nanos) -> LocalTime,
 }
 
-/// The time of the clock on the wall.
+/// A time of the wall clock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[expect(missing_docs, reason = "the names are the definitions")]
 pub struct LocalTime {
@@ -227,7 +224,7 @@ pub struct LocalTime {
 }
 
 impl LocalTime {
-    /// As ctime(3) has it, without the line's end: `Sun Nov 22 08:55:23 2026`.
+    /// The format of ctime(3), without the newline: `Sun Nov 22 08:55:23 2026`.
     pub fn ctime(&self) -> String {
         const DAYS: [&str; 7] = ["Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat"];
         const MONTHS: [&str; 12] =
@@ -247,29 +244,29 @@ pub struct Closing {
     pub files: Vec<OutFile>,
     /// Exit code.
     pub code: u8,
-    /// What the original gets wrong or hides, and what is otherwise here: a sentence each, in lower
-    /// case and without a full stop. They go to standard error, never into the report.
+    /// What the original gets wrong or hides, and what differs here: a sentence each, in lower case and without a full
+    /// stop. They go to standard error, never into the report.
     pub footnotes: Vec<String>,
-    /// How the report accounts for the requests of the load; `None` only where there is no report.
+    /// How the report accounts for the requests of the load; `None` only without a report.
     pub tally: Option<RequestAccount>,
 }
 
 /// A file that a tool writes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OutFile {
-    /// Where.
+    /// Its path.
     pub path: PathBuf,
-    /// What.
+    /// Its content.
     pub bytes: Vec<u8>,
-    /// Whether what is there stays, and this comes after it.
+    /// Whether to append to an existing file.
     pub appends: bool,
-    /// What the tool says where it cannot: before a colon and the reason.
+    /// The tool's message if writing fails: the text before a colon and the reason.
     pub complaint: String,
-    /// How the program ends then; 0: as if it could.
+    /// The exit code if writing fails; 0: as if it had succeeded.
     pub code: u8,
 }
 
-/// The text of an error of the system as strerror(3) has it: without the number that Rust adds.
+/// The text of a system error like strerror(3): without the number that Rust adds.
 pub fn strerror(error: &io::Error) -> String {
     let text = error.to_string();
     match text.find(" (os error") {
@@ -278,8 +275,8 @@ pub fn strerror(error: &io::Error) -> String {
     }
 }
 
-/// atoi(3): a number at the head of a text, or 0. As glibc has it: read as 64 bits, the largest there
-/// are where it is too much, and cut to 32, so that 4294967297 is 1.
+/// atoi(3): a number at the start of a text, or 0. As in glibc, it is read with 64 bits, limited to the largest, and
+/// cut to 32, so that 4294967297 is 1.
 pub fn atoi(text: &str) -> i32 {
     let text = text.trim_start_matches(|c: char| c.is_ascii_whitespace() || c == '\x0b');
     let (is_negative, digits) = match text.strip_prefix('-') {
@@ -287,7 +284,7 @@ pub fn atoi(text: &str) -> i32 {
         None => (false, text.strip_prefix('+').unwrap_or(text)),
     };
     let digits = digits.bytes().take_while(u8::is_ascii_digit).map(|digit| i64::from(digit - b'0'));
-    // Away from zero on its own side: the least number has no positive one.
+    // The sign is applied to each digit, because the least number has no positive counterpart.
     let sign = if is_negative { -1 } else { 1 };
     digits.fold(0i64, |sum, digit| sum.saturating_mul(10).saturating_add(sign * digit)) as i32
 }
@@ -300,8 +297,7 @@ pub(crate) mod testing {
 
     use super::*;
 
-    /// A world with some files and variables in it; every host is 127.0.0.1 but those that end in
-    /// `.invalid`.
+    /// A world with some files and variables; every host is 127.0.0.1, except for names that end in `.invalid`.
     #[derive(Default)]
     pub(crate) struct World {
         pub(crate) files: BTreeMap<&'static str, &'static [u8]>,
@@ -355,7 +351,7 @@ pub(crate) mod testing {
         }
     }
 
-    /// Every host is 127.0.0.1 but those that end in `.invalid`, and nobody listens on port 1.
+    /// Every host is 127.0.0.1, except for names that end in `.invalid`, and nobody listens on port 1.
     struct Hosts;
 
     impl Network for Hosts {
@@ -368,7 +364,7 @@ pub(crate) mod testing {
         }
     }
 
-    /// A request that was begun `at`, connected in `connect`, and answered after `wait` and `rest`, all in
+    /// A request that was started `at`, connected in `connect`, and answered after `wait` and `rest`, all in
     /// microseconds.
     pub(crate) fn sample(at: u64, connect: u64, wait: u64, rest: u64) -> Sample {
         Sample {
@@ -419,7 +415,7 @@ pub(crate) mod testing {
     fn a_number_is_read_as_c_reads_it() {
         let read = ["12x", " +3", "-4", "x", "", "-", "\u{a0}5"].map(atoi);
         assert_eq!(read, [12, 3, -4, 0, 0, 0, 0]);
-        // What a C program compiled on this machine says of them.
+        // The results of a C program compiled on this machine.
         let too_much =
             ["4294967297", "99999999999", "99999999999999999999", "-99999999999999999999"];
         assert_eq!(too_much.map(atoi), [1, 1_215_752_191, -1, 0]);

@@ -1,9 +1,9 @@
-//! Footnotes that several tools have. Start reading at [`found`].
+//! Footnotes that several tools share. Start reading at [`found`].
 
 use record::{Certainty, Finding, LoadRecord};
 
-/// What the doctor found that makes the figures of any tool those of something else: that the generator was the
-/// limit, or that the server was gone at the end. The judgement is the doctor's, in the record.
+/// Findings of the doctor that invalidate the figures of any tool: the generator was the limit, or the server was gone
+/// at the end. The judgement is the doctor's, in the record.
 pub(crate) fn found(record: &LoadRecord) -> Vec<String> {
     let of = |check: &str| {
         let is_it = |one: &&Finding| one.check == check && one.certainty == Certainty::Confirmed;

@@ -1,19 +1,19 @@
-//! Flags of a tool's command line that are joust's own: what the original does not have, for those who need
-//! it. Owns how they are typed. Start reading at [`Chosen::take`].
+//! joust's own flags on a tool's command line, which the original does not have. Owns their syntax. Start reading at
+//! [`Chosen::take`].
 
-/// A flag that is taken out of the arguments before the tool sees them.
+/// A flag that is removed from the arguments before the tool sees them.
 #[derive(Debug, Clone, Copy)]
 pub struct OwnFlag {
     /// With its dashes ("--version-style").
     pub name: &'static str,
-    /// The values that it may have, the one of a command line without it first.
+    /// Its allowed values; the first is the default.
     pub values: &'static [&'static str],
-    /// What it chooses, for a sentence that goes on with its values.
+    /// What it chooses, for a sentence that continues with its values.
     pub about: &'static str,
 }
 
 impl OwnFlag {
-    /// Chooses the version of the tool whose layout a report has: the first unless another is asked for.
+    /// Chooses the version of the tool whose layout a report has; the first is the default.
     pub const fn version_style(values: &'static [&'static str]) -> Self {
         let about = "print the report as that version of the tool does";
         Self { name: "--version-style", values, about }
@@ -26,13 +26,12 @@ impl OwnFlag {
     }
 }
 
-/// Which were typed.
+/// The flags that were typed.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Chosen(Vec<(&'static str, &'static str)>);
 
 impl Chosen {
-    /// Takes them out of the arguments, wherever they stand: `--flag value` and `--flag=value`. Of
-    /// several the last one counts.
+    /// Removes them from the arguments, at any position: `--flag value` and `--flag=value`. The last one counts.
     ///
     /// # Errors
     /// A value that the flag does not have.

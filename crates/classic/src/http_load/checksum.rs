@@ -1,5 +1,5 @@
-//! `-checksum`: a user of http_load, who asks for URLs at random and sums up each body. Owns the sum and
-//! what is kept of each fetch. Start reading at [`Checksums`].
+//! `-checksum`: a user of http_load that requests URLs at random and sums up each body. Owns the sum and the data kept
+//! of each fetch. Start reading at [`Checksums`].
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -14,7 +14,7 @@ use super::random::random;
 /// All users; http_load has one thread.
 pub(super) struct Checksums {
     requests: Vec<Ready>,
-    /// Most that are begun.
+    /// Most fetches to start.
     n_max: u64,
     found: Found,
 }
@@ -25,7 +25,7 @@ struct Ready {
     bytes: Vec<u8>,
 }
 
-/// What was fetched, by the number that the fetch was asked with.
+/// The finished fetches, by their number.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Found(Arc<Mutex<Vec<Fetched>>>);
 
@@ -34,17 +34,17 @@ pub(super) struct Found(Arc<Mutex<Vec<Fetched>>>);
 pub(super) struct Fetched {
     /// Index of the URL.
     pub(super) url: u32,
-    /// Of what came of the body.
+    /// Checksum of the received body.
     pub(super) checksum: u16,
 }
 
 impl Found {
-    /// What was fetched so far.
+    /// The fetches so far.
     pub(super) fn take(&self) -> Vec<Fetched> {
         std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Notes that a URL is asked for; gives the number of the fetch.
+    /// Notes the request of a URL; returns the number of the fetch.
     fn asked(&self, url: u32) -> u32 {
         let mut fetched = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         fetched.push(Fetched { url, checksum: 0 });
@@ -72,7 +72,7 @@ impl Checksums {
         Self { requests: requests.iter().map(ready).collect(), n_max, found: Found::default() }
     }
 
-    /// Where what is found will be.
+    /// The place where finished fetches are stored.
     pub(super) fn found(&self) -> Found {
         self.found.clone()
     }
@@ -80,7 +80,7 @@ impl Checksums {
 
 impl Scenario for Checksums {
     fn users(&self, seats: Seats) -> Box<dyn Users + '_> {
-        // All begin at once.
+        // All users begin at once.
         Box::new(Readers { all: self, random: random(), n_begun: u64::from(seats.n) })
     }
 }
@@ -88,7 +88,7 @@ impl Scenario for Checksums {
 struct Readers<'a> {
     all: &'a Checksums,
     random: Pcg64Mcg,
-    /// Fetches that were asked for, and those that users are about to ask.
+    /// Fetches that were requested, including those that users are about to request.
     n_begun: u64,
 }
 
@@ -114,7 +114,7 @@ impl Users for Readers<'_> {
     }
 }
 
-/// The sum is rotated by a bit before each byte is added; bytes have a sign, as C's have on x86.
+/// The sum is rotated by one bit before each byte is added; bytes are signed, as in C on x86.
 fn checksum(body: &[u8]) -> u16 {
     body.iter().fold(0, |sum: u16, byte| {
         sum.rotate_right(1).wrapping_add_signed(i16::from(byte.cast_signed()))
@@ -127,7 +127,7 @@ mod tests {
 
     use super::*;
 
-    /// By hand: 0x61; then 0x8030 + 0x62; then 0x4049 + 0x63.
+    /// Computed by hand: 0x61; then 0x8030 + 0x62; then 0x4049 + 0x63.
     #[test]
     fn the_sum_rotates_and_bytes_have_a_sign() {
         assert_eq!([&b""[..], b"a", b"ab", b"abc"].map(checksum), [0, 0x61, 0x8092, 0x40ac]);

@@ -1,6 +1,5 @@
-//! From the samples of a load to http_load's figures, counted as it counts. Owns what it takes for a fetch,
-//! a wrong byte count and a wrong checksum, and what it says on stderr of each. Start reading at
-//! [`Figures::new`].
+//! Computes http_load's figures from the samples of a load, counted as it counts. Owns what it treats as a fetch, a
+//! wrong byte count and a wrong checksum, and its stderr message for each. Start reading at [`Figures::new`].
 
 use std::collections::BTreeMap;
 
@@ -12,7 +11,7 @@ use super::flags::{Start, Timer};
 use super::plan::{SLOTS, Subject};
 use crate::command::RequestAccount;
 
-/// Lines of complaint that are kept; of more, http_load prints all.
+/// Most complaint lines that are kept; http_load prints all.
 const COMPLAINTS_MAX: usize = 10_000;
 
 /// What http_load counts and measures.
@@ -20,28 +19,28 @@ const COMPLAINTS_MAX: usize = 10_000;
 pub(super) struct Figures {
     pub(super) completed: u64,
     pub(super) parallel_max: u64,
-    /// What came behind heads.
+    /// Bytes after the heads.
     pub(super) bytes: u64,
     /// Microseconds.
     pub(super) elapsed: u64,
     pub(super) connects: Spans,
     pub(super) responses: Spans,
     pub(super) timeouts: u64,
-    /// Fetches whose byte count, or with -checksum whose checksum, is not that of the URL's first.
+    /// Fetches whose byte count, or with -checksum whose checksum, differs from that of the URL's first fetch.
     pub(super) bad: u64,
     pub(super) codes: BTreeMap<u16, u64>,
     /// Lines on stderr, in order.
     pub(super) complaints: Vec<String>,
-    /// Whether -rate ran out of connections, which ends http_load there.
+    /// Whether -rate ran out of connections, at which point http_load ends.
     pub(super) overflows: bool,
-    /// For footnotes: fetches that have no code; complete replies among the bad; replies other than 2xx;
-    /// complaints that were left out; whether samples were thinned out, so that totals are not of them.
+    /// For footnotes: fetches without a code; complete replies among the bad; replies other than 2xx; complaints that
+    /// were left out; whether samples were thinned out, so that totals do not come from them.
     pub(super) lost: u64,
     pub(super) complete_but_bad: u64,
     pub(super) non_2xx: u64,
     pub(super) unsaid: u64,
     pub(super) is_thinned: bool,
-    /// Fetches without an end, and those behind the end of -rate.
+    /// Unfinished fetches, and those after the end of -rate.
     pub(super) left_out: u64,
 }
 
@@ -64,11 +63,11 @@ impl Spans {
     }
 }
 
-/// What the first fetch of each URL had: its bytes, or its checksum.
+/// The result of the first fetch of each URL: its bytes, or its checksum.
 type First = BTreeMap<u32, u64>;
 
 impl Figures {
-    /// What http_load would have counted of this load. With -checksum `checksums` has what was fetched.
+    /// What http_load would have counted for this load. With -checksum `checksums` holds the fetches.
     pub(super) fn new(
         subject: &Subject,
         checksums: Option<&[Fetched]>,
@@ -97,11 +96,11 @@ impl Figures {
             }
         }
         if ended.is_some() {
-            // Of those that were begun then: the one more found no place.
+            // The fetches in progress at that time; the next one found no free slot.
             figures.parallel_max = u64::from(SLOTS);
             figures.complain(format!("{}: ran out of connection slots", subject.program));
         } else if is_rate && !subject.any_tls && record.connects > 0 {
-            // What was late to begin is later than it was due, and no part of connecting.
+            // Requests that started late count from their late start, and the delay is not part of connecting.
             figures.connects = spans(&record.connect_ms, record.connects);
         }
         if record.raw_stride > 1 {
@@ -138,7 +137,7 @@ impl Figures {
         if sample.first_byte > Nanos::ZERO {
             self.responses.add(sample.first_byte.saturating_sub(sample.sent));
         } else if is_end_before_first_byte(sample.outcome) {
-            // The end of a connection makes it readable, too.
+            // The end of a connection also makes it readable.
             self.responses.add(sample.done.saturating_sub(sample.sent));
         }
         match sample.status {
@@ -157,7 +156,7 @@ impl Figures {
         }
     }
 
-    /// Each fetch has a code, or came to an end without one.
+    /// Each fetch has a code, or ended without one.
     pub(super) fn tally(&self) -> RequestAccount {
         let by_outcome = self.lost + self.codes.values().sum::<u64>();
         RequestAccount { counted: self.completed, by_outcome, left_out: self.left_out }
@@ -171,7 +170,7 @@ impl Figures {
         }
     }
 
-    /// Where only every so many fetches were kept, the totals are of all.
+    /// If only every k-th fetch was kept, the totals cover all of them.
     fn take_totals(&mut self, record: &LoadRecord) {
         self.is_thinned = true;
         self.left_out = record.requests.unanswered;
@@ -195,14 +194,14 @@ impl Figures {
     }
 }
 
-/// Spans of a histogram, which are within a thousandth, and the largest as it was.
+/// Spans of a histogram, accurate to 0.1 %, with the exact maximum.
 fn spans(millis: &LatencyMillis, n: u64) -> Spans {
     let micros = |span: Option<f64>| (span.unwrap_or(0.0) * 1e3).round() as u64;
     let total = micros(millis.mean.map(|mean| mean * n as f64));
     Spans { n, total, max: micros(millis.max), min: micros(millis.min) }
 }
 
-/// Body as it came, whatever its framing: http_load decodes nothing.
+/// The body as received, whatever its framing: http_load decodes nothing.
 fn raw_body(sample: &Sample) -> u64 {
     match sample.bytes_head {
         0 => 0,
@@ -224,8 +223,7 @@ fn is_end_before_first_byte(outcome: Outcome) -> bool {
     matches!(outcome, Outcome::ResetBeforeFirstByte | Outcome::ClosedBeforeFirstByte)
 }
 
-/// What perror(3) says where a connection could not be made; of one that is lost later http_load is
-/// silent.
+/// perror(3)'s text for a connection that could not be made. http_load prints nothing if a connection is lost later.
 fn reason(outcome: Outcome) -> Option<&'static str> {
     Some(match outcome {
         Outcome::ConnectRefused => "Connection refused",
@@ -236,7 +234,7 @@ fn reason(outcome: Outcome) -> Option<&'static str> {
     })
 }
 
-/// When a fetch found no place that never got one: the timer's next after the last that did.
+/// When a fetch found no free slot and never got one: one period after the last fetch that did.
 fn starved_at(timer: Timer, record: &LoadRecord) -> Option<Nanos> {
     let waited = record.open_loop.is_some_and(|open| open.left + open.dropped > 0);
     let is_full = record.raw.len() as u64 >= u64::from(SLOTS);
@@ -245,7 +243,7 @@ fn starved_at(timer: Timer, record: &LoadRecord) -> Option<Nanos> {
     (waited && is_full).then(|| last.saturating_add(period))
 }
 
-/// Most fetches that were under way at once, and when there were more than http_load has places for.
+/// Most fetches that were in progress at once, and when they exceeded http_load's places.
 fn parallel(samples: &[Sample]) -> (u64, Option<Nanos>) {
     let mut begins: Vec<Nanos> = samples.iter().map(|sample| sample.due).collect();
     let mut ends: Vec<Nanos> = samples.iter().map(|sample| sample.done).collect();
@@ -253,7 +251,7 @@ fn parallel(samples: &[Sample]) -> (u64, Option<Nanos>) {
     ends.sort_unstable();
     let (mut n_ended, mut most, mut full_at) = (0, 0, None);
     for (n_before, begin) in begins.iter().enumerate() {
-        // One that ends as another begins has made room for it.
+        // A fetch that ends as another begins has made room for it.
         while ends.get(n_ended).is_some_and(|end| end <= begin) {
             n_ended += 1;
         }

@@ -1,12 +1,12 @@
-//! http_load's flags: what was typed, taken apart in http_load's order, with its complaints. Owns every
-//! flag. Start reading at [`parse`].
+//! http_load's flags: the command line, parsed in http_load's order, with its error messages. Owns every flag. Start
+//! reading at [`parse`].
 
 use std::path::PathBuf;
 
 use crate::command::{Call, ExitMessage, Texts, atoi};
 
-/// Every flag in the order in which http_load compares, and whether a value follows. What was typed may
-/// be any beginning of one; the first that fits is meant.
+/// Every flag in the order of http_load's comparisons, and whether a value follows. A flag may be abbreviated to any
+/// prefix; the first match counts.
 pub(super) const FLAGS: [(&str, bool); 13] = [
     ("-checksum", false),
     ("-throttle", false),
@@ -30,7 +30,7 @@ const FETCHES_MAX: i32 = 10_000_000;
 
 const TIMEOUT: i32 = 60;
 
-/// What was typed.
+/// The parsed command line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Flags {
     pub(super) start: Start,
@@ -46,10 +46,10 @@ pub(super) struct Flags {
     pub(super) url_file: PathBuf,
 }
 
-/// What begins a fetch.
+/// What starts a fetch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Start {
-    /// The end of another: so many at once.
+    /// The end of another: this many run at once.
     Parallel(u32),
     /// A timer.
     Rate(Timer),
@@ -63,7 +63,7 @@ pub(super) struct Timer {
     pub(super) jitters: bool,
 }
 
-/// Standard input, output and error: of all files that a process may open, those are not for connections.
+/// Standard input, output and error: these files are not available for connections.
 const FILES_OF_ITS_OWN: u64 = 3;
 
 /// What ends the run.
@@ -74,19 +74,18 @@ pub(super) enum End {
 }
 
 impl Timer {
-    /// Its period: whole milliseconds, so that most rates are not what they say.
+    /// Its period: whole milliseconds, so most rates differ from the typed one.
     pub(super) fn period_ms(self) -> u32 {
         1000 / self.typed
     }
 
-    /// Shortest and longest interval of -jitter: whole milliseconds too, so that short periods jitter to
-    /// one side only.
+    /// Shortest and longest interval of -jitter: also whole milliseconds, so short periods jitter to one side only.
     pub(super) fn jitter_ms(self) -> (u32, u32) {
         let period = self.period_ms();
         (period * 9 / 10, period * 11 / 10)
     }
 
-    /// Fetches a second as they come in the mean.
+    /// Mean rate of fetches per second.
     pub(super) fn rate(self) -> f64 {
         if self.jitters {
             let (low, high) = self.jitter_ms();
@@ -96,7 +95,7 @@ impl Timer {
     }
 }
 
-/// Flags as they come.
+/// The flags during parsing.
 #[derive(Default)]
 struct TypedFlags {
     parallel: u32,
@@ -112,10 +111,10 @@ struct TypedFlags {
     proxy: Option<(String, u16)>,
 }
 
-/// Takes the arguments apart.
+/// Parses the arguments.
 ///
 /// # Errors
-/// What http_load says instead of running.
+/// What http_load prints instead of running.
 pub(super) fn parse(call: &Call<'_>) -> Result<Flags, ExitMessage> {
     let mut typed = TypedFlags::default();
     let mut args = call.args;
@@ -135,12 +134,12 @@ pub(super) fn parse(call: &Call<'_>) -> Result<Flags, ExitMessage> {
     typed.finish(url_file, call)
 }
 
-/// A line on stderr, and 1.
+/// A line on stderr, and exit code 1.
 pub(super) fn fatal(call: &Call<'_>, text: &str) -> ExitMessage {
     ExitMessage { texts: Texts::err(format!("{}: {text}\n", call.program)), code: 1 }
 }
 
-/// A flag that joust does not carry out, and why.
+/// A flag that joust does not support, and why.
 pub(super) fn refused(call: &Call<'_>, flag: &str, why: &str) -> ExitMessage {
     fatal(call, &format!("{flag} is not supported: {why}"))
 }
@@ -166,8 +165,8 @@ impl TypedFlags {
         match flag {
             "-checksum" => self.checksum = true,
             "-throttle" | "-Throttle" => {
-                let why = "it is a slow reader of 3360 bytes a second, and joust reads what has come; \
-                           a slow path is made by tc (netem)";
+                let why = "it simulates a reader of 3360 bytes a second, which joust does not; \
+                           use tc (netem) to slow the network down";
                 return Err(refused(call, flag, why));
             }
             "-verbose" => self.verbose = true,
@@ -213,8 +212,8 @@ impl TypedFlags {
             return Err(usage(call));
         }
         if self.checksum && by_rate {
-            let why = "bodies are only looked at where a user waits for its reply (-parallel); \
-                       without it their lengths are compared";
+            let why = "-checksum needs -parallel, where a user waits for its reply; \
+                       with -rate only lengths are compared";
             return Err(refused(call, "-checksum with -rate", why));
         }
         let timer = Timer { typed: self.rate, jitters: self.jitter };
@@ -258,7 +257,7 @@ mod tests {
         for (flag, has_value) in FLAGS {
             let value = if has_value { "7" } else { "" };
             let rest = if flag == "-checksum" { "-parallel 9 -fetches 3 urls" } else { REST };
-            // Behind the others, so that it holds.
+            // After the others, so that it takes effect.
             let line = rest.replace("urls", &format!("{flag} {value} urls"));
             match parsed(&line) {
                 Ok(flags) => {
@@ -273,7 +272,7 @@ mod tests {
         }
     }
 
-    /// The quirk: `-p` is parallel, since that is compared before proxy; so with -s, -t and -c.
+    /// A quirk: `-p` is parallel, because that is compared before proxy; so with -s, -t and -c.
     #[test]
     fn a_flag_may_be_any_beginning_and_the_first_that_fits_is_meant() {
         let flags = parsed("-p 5 -s 2 -v -ti 9 -pro h:81 -si ips urls").unwrap();
@@ -313,7 +312,7 @@ mod tests {
         }
     }
 
-    /// The quirk: the timer knows whole milliseconds only.
+    /// A quirk: the timer only has whole milliseconds.
     #[test]
     fn periods_are_whole_milliseconds() {
         let timer = |typed, jitters| Timer { typed, jitters };

@@ -1,5 +1,5 @@
-//! What http_load's report hides or gets wrong, said of the run at hand. Owns the sentences; must not
-//! change a figure. Start reading at [`footnotes`].
+//! What http_load's report hides or gets wrong, for the run at hand. Owns the sentences; must not change a figure.
+//! Start reading at [`footnotes`].
 
 use record::LoadRecord;
 
@@ -8,10 +8,10 @@ use super::flags::Start;
 use super::plan::{SLOTS, Subject};
 use crate::command::notes::found;
 
-/// Floats hold whole numbers exactly up to here.
+/// Largest number that a float printed with 6 digits holds exactly.
 const EXACT_MAX: u64 = 999_999;
 
-/// A sentence for each thing, none where there is nothing.
+/// One sentence for each point that applies; possibly none.
 pub(super) fn footnotes(subject: &Subject, figures: &Figures, record: &LoadRecord) -> Vec<String> {
     let mut notes = Vec::new();
     let completed = figures.completed;

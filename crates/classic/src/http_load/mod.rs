@@ -1,6 +1,6 @@
-//! http_load (ACME Laboratories), whose command line and report are the same from 2006 to 2016: flags,
-//! requests, report, and the report read back. Owns all that is particular to it. Source of the facts:
-//! `http_load.c`. Start reading at [`command`].
+//! http_load (ACME Laboratories), whose command line and report are the same from 2006 to 2016: flags, requests,
+//! report, and parsing the report. Owns everything specific to it. Source of the facts: `http_load.c`. Start reading at
+//! [`command`].
 
 mod checksum;
 mod figures;
@@ -36,7 +36,7 @@ pub(crate) static TOOL: Tool = Tool {
     read: read::read_reports,
 };
 
-/// What a command line of http_load asks for.
+/// Handles a command line of http_load.
 fn command(call: &Call<'_>) -> CommandOutcome {
     let planned = flags::parse(call).and_then(|flags| plan::plan(flags, call));
     match planned {

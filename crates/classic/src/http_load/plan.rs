@@ -1,5 +1,5 @@
-//! From http_load's flags to a plan: the requests byte for byte, where they go, when they begin and when
-//! the load ends. Owns the order of header fields. Start reading at [`plan`].
+//! Makes a plan from http_load's flags: the requests byte for byte, their servers, their start and the end of the load.
+//! Owns the order of header fields. Start reading at [`plan`].
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -17,22 +17,22 @@ use super::random::random;
 use super::urls::{self, Url};
 use crate::command::{Call, ExitMessage};
 
-/// What the request calls itself.
+/// The value of User-Agent.
 pub(super) const USER_AGENT: &str = "http_load 12mar2006";
 
-/// Connections that -rate may have: select(2) knows files below 1024, of which 3 are streams.
+/// Most connections of -rate: select(2) supports files below 1024, of which 3 are standard streams.
 pub(super) const SLOTS: u32 = 1021;
 
 /// Longest path and host: http_load's buffers.
 const PART_MAX: usize = 500;
 
-/// Most samples kept of a run whose fetches are not counted beforehand: some 400 MB of them.
+/// Most samples kept if the number of fetches is not known in advance: some 400 MB.
 const KEPT_MAX: u32 = 4_000_000;
 
 /// Most instants of -jitter.
 const INSTANTS_MAX: u64 = 10_000_000;
 
-/// What is planned.
+/// The planned load.
 pub(super) struct Planned {
     pub(super) plan: LoadPlan,
     pub(super) footnotes: Vec<String>,
@@ -41,20 +41,20 @@ pub(super) struct Planned {
     pub(super) scenario: Option<Checksums>,
 }
 
-/// What the report is of.
+/// The subject of the report.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Subject {
     pub(super) program: String,
     pub(super) flags: Flags,
-    /// As they stand in the file.
+    /// As written in the file.
     pub(super) urls: Vec<String>,
     pub(super) any_tls: bool,
 }
 
-/// The plan, and what differs from http_load.
+/// The plan, and how it differs from http_load.
 ///
 /// # Errors
-/// What http_load says before its first fetch.
+/// What http_load prints before its first fetch.
 pub(super) fn plan(flags: Flags, call: &Call<'_>) -> Result<Planned, ExitMessage> {
     let urls = urls::read_urls(&flags.url_file, call)?;
     let any_tls = urls.iter().any(|url| url.is_tls);
@@ -94,20 +94,20 @@ pub(super) fn plan(flags: Flags, call: &Call<'_>) -> Result<Planned, ExitMessage
         connections,
         keep_alive: false,
         sources: sources.iter().map(|source| (*source).into()).collect(),
-        // http_load verifies no certificate, and offers no session.
+        // http_load does not verify certificates or offer sessions.
         tls: TlsPlan { insecure: true, resume: 0.0, ..TlsPlan::default() },
         stop,
         timeout: Nanos::from_secs(flags.timeout.into()).max(Nanos::from_millis(1)),
         drain: Nanos::ZERO,
         pacing,
-        // A status is not http_load's business: every complete reply is one.
+        // http_load ignores the status: every complete reply counts.
         verify: Verify { status_min: 0, status_max: 999, ..Verify::default() },
         raw_max: raw_max.saturating_add(connections),
         ..LoadPlan::get(addr, "/")
     };
     let scenario = flags.checksum.then(|| Checksums::of(&plan.requests, flags.end));
     if scenario.is_some() {
-        // One stands for them.
+        // One request represents them all.
         plan.requests.truncate(1);
     }
     let footnotes = footnotes(&urls);
@@ -122,19 +122,20 @@ fn footnotes(urls: &[Url]) -> Vec<String> {
         notes
             .push("http_load verifies no certificate, so none was verified here either".to_owned());
         notes.push(
-            "http_load stands still while it shakes hands for TLS; here the other fetches go on"
+            "http_load does nothing else during a TLS handshake; here other fetches continue"
                 .to_owned(),
         );
     }
     let n_cut = urls.iter().filter(|url| url.path.len() > PART_MAX).count();
     if n_cut > 0 {
-        notes
-            .push(format!("http_load cuts paths after {PART_MAX} bytes: so {n_cut} were cut here"));
+        notes.push(format!(
+            "http_load truncates paths to {PART_MAX} bytes: {n_cut} paths were truncated here"
+        ));
     }
     notes
 }
 
-/// Origins, each once, and a request for each URL.
+/// The origins, each once, and a request for each URL.
 fn requests(
     flags: &Flags,
     urls: &[Url],
@@ -153,7 +154,7 @@ fn requests(
                     None => (&url.host, url.port),
                 };
                 let addr = resolve(host, port, call)?;
-                // An address in place of the name: then TLS sends none, as http_load does not.
+                // An address in place of the name: TLS then sends no name, like http_load.
                 let tls_name = url.is_tls.then(|| addr.ip().to_string());
                 let (place, host) = (ServerAddress::Inet(addr), url.host.clone());
                 origins.push(Origin { place, host, tls_name });
@@ -167,7 +168,7 @@ fn requests(
     Ok((origins, requests))
 }
 
-/// The first of version 4, else the first.
+/// The first IPv4 address, else the first.
 fn resolve(host: &str, port: u16, call: &Call<'_>) -> Result<SocketAddr, ExitMessage> {
     let found = call.world.resolve(host, port).map_err(|error| {
         let text = error.to_string();
@@ -202,7 +203,7 @@ fn request(url: &Url, origin: u32, through_proxy: bool) -> RequestPlan {
     }
 }
 
-/// `None` for more instants than are drawn.
+/// `None` if there would be too many instants.
 fn pacing(flags: &Flags) -> Option<Pacing> {
     let Start::Rate(timer) = flags.start else { return Some(Pacing::Closed) };
     if !timer.jitters {
@@ -212,8 +213,8 @@ fn pacing(flags: &Flags) -> Option<Pacing> {
     Some(Pacing::Replay { instants })
 }
 
-/// When a timer that jitters goes off: first after its period, then after any whole number of
-/// milliseconds between its bounds, of which 0 is one where the period is 1.
+/// The instants of a timer with jitter: first after its period, then after a random whole number of milliseconds
+/// between its bounds; with a period of 1 the interval may be 0.
 fn instants(timer: Timer, end: End) -> Option<Vec<Nanos>> {
     let (low, high) = timer.jitter_ms();
     let mut random = random();
@@ -224,7 +225,7 @@ fn instants(timer: Timer, end: End) -> Option<Vec<Nanos>> {
             End::Fetches(n) => instants.len() == n as usize,
             End::Seconds(n) => at_ms >= u64::from(n) * 1000,
         };
-        // At least one: a replay of none is no law.
+        // At least one: a replay without instants is not a law.
         if is_over && !instants.is_empty() {
             return Some(instants);
         }
@@ -299,7 +300,7 @@ mod tests {
         assert_eq!(said("-p 1 -f 1 none", b""), "none: No such file or directory\n");
     }
 
-    /// The quirk: of a rate above 500 all intervals are 1 ms, and with -jitter 0 or 1 ms.
+    /// A quirk: for rates above 500 all intervals are 1 ms, and with -jitter 0 or 1 ms.
     #[test]
     fn rates_are_those_of_whole_milliseconds() {
         let pacing = |line: &str| {
@@ -318,12 +319,12 @@ mod tests {
         assert!(gaps.iter().all(|gap| (90..=110).contains(gap)), "{gaps:?}");
     }
 
-    /// The quirk: http_load has 500 bytes for a path.
+    /// A quirk: http_load has 500 bytes for a path.
     #[test]
     fn a_long_path_is_cut() {
         let urls = format!("http://a/{}", "x".repeat(600)).into_bytes().leak();
         let planned = planned("-p 1 -f 1 urls", urls).unwrap();
         assert_eq!(sent(&planned.plan)[0].find(" HTTP/1.0"), Some(4 + 500));
-        assert!(planned.footnotes[0].contains("cuts paths after 500 bytes"));
+        assert!(planned.footnotes[0].contains("truncates paths to 500 bytes"));
     }
 }

@@ -9,17 +9,17 @@ use super::plan::Subject;
 use super::text::{general, report};
 use crate::command::{Closing, Finished, Printer, Progress, Texts};
 
-/// How often -verbose tells of progress.
+/// Interval of the progress lines of -verbose.
 const PROGRESS: Nanos = Nanos::from_secs(60);
 
-/// As a shell has it of a program that Ctrl-C ended: http_load does not catch it.
+/// A shell's exit code for a program that Ctrl-C ended: http_load does not catch it.
 const INTERRUPTED: u8 = 130;
 
 /// http_load in one run.
 pub(super) struct HttpLoad {
     subject: Subject,
     checksums: Option<Found>,
-    /// When progress is told next.
+    /// Time of the next progress line.
     next: Nanos,
 }
 

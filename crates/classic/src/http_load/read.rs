@@ -1,4 +1,4 @@
-//! http_load's report read back. Source of the layout: `http_load.c`. Start reading at [`read_reports`].
+//! Parses http_load's report. Source of the layout: `http_load.c`. Start reading at [`read_reports`].
 
 use std::collections::BTreeMap;
 
@@ -45,7 +45,7 @@ const FIELDS: &[Field] = &[
     field("HTTP response codes:", codes).always(),
 ];
 
-/// What failed is what has a line of errors, and the fetches that have no code.
+/// Failures are the counts in the error lines, and the fetches without a code.
 fn finish(report: &mut Report) {
     let coded: u64 = report.requests.by_status.values().fold(0, |sum, n| sum.saturating_add(*n));
     if report.is_complete() {
@@ -68,7 +68,7 @@ fn times(at: &mut Cursor<'_, '_>) -> Option<Summary> {
     Some(Summary { mean: Some(mean), max: Some(max), min: Some(min), ..Summary::default() })
 }
 
-/// A line a code, `code 200 -- 57`; none where nothing was answered.
+/// One line per code, `code 200 -- 57`; no line without replies.
 fn codes(at: &mut Cursor<'_, '_>, to: &mut Report) -> Option<()> {
     let mut codes = BTreeMap::new();
     while at.says("code").is_some() {

@@ -1,4 +1,4 @@
-//! http_load's report written and read back, and its layout where figures are fixed.
+//! Writing http_load's report and parsing it back, and its layout with fixed figures.
 
 use proptest::prelude::*;
 use record::{AtEnd, LoadPlan, LoadRecord, OpenLoop, Outcome, Sample};
@@ -32,7 +32,7 @@ fn subject(line: &str) -> Subject {
     Subject { program: "http_load".to_owned(), flags: flags(line), urls, any_tls: false }
 }
 
-/// One that failed so.
+/// A request that failed with this outcome.
 fn failed(at: u64, outcome: Outcome) -> Sample {
     let none = Nanos::ZERO;
     let failed = Sample { bytes_read: 0, bytes_body: 0, bytes_head: 0, ..sample(at, 0, 0, 1000) };
@@ -92,7 +92,7 @@ fn lines_without_figures_are_left_out() {
     assert_eq!(closing.texts.on(Stream::Out), expected);
 }
 
-/// The quirk: numbers are floats of 24 bits, printed with 6 digits.
+/// A quirk: numbers are floats of 24 bits, printed with 6 digits.
 #[test]
 fn many_bytes_are_rounded_twice() {
     let mut raw = vec![sample(0, 1, 1, 1)];
@@ -122,7 +122,7 @@ fn checksums_are_compared_in_place_of_lengths() {
     assert!(text::report(&figures, true).contains("\n1 bad checksums\n"));
 }
 
-/// The quirk: where -rate finds all connections in use, http_load reports and leaves.
+/// A quirk: if -rate finds all connections in use, http_load reports and exits.
 #[test]
 fn a_rate_that_overflows_ends_the_run_there() {
     // Each takes 2 s, and one begins each millisecond.
@@ -135,7 +135,7 @@ fn a_rate_that_overflows_ends_the_run_there() {
     assert_eq!(full.complaints, ["http_load: ran out of connection slots"]);
     let fits = figures("-rate 1000 -f 3000 urls", n);
     assert_eq!((fits.overflows, fits.completed, fits.parallel_max), (false, n, n));
-    // One that never got a place is no sample.
+    // A fetch that never got a place has no sample.
     let waiting = OpenLoop { left: 7, ..OpenLoop::default() };
     let starved = LoadRecord { open_loop: Some(waiting), ..record(raw(n), 4.0) };
     let starved = Figures::new(&subject("-rate 1000 -s 4 urls"), None, &starved);
@@ -166,7 +166,7 @@ fn progress_is_told_once_a_minute() {
     assert_eq!((told(61), told(120).lines().count()), (String::new(), 1));
 }
 
-/// It is the signal that ends http_load.
+/// The signal ends http_load.
 #[test]
 fn an_interrupted_run_has_no_report() {
     let record = LoadRecord { interrupted: true, ..record(vec![sample(0, 1, 1, 1)], 1.0) };
@@ -182,7 +182,7 @@ fn spans() -> impl Strategy<Value = Spans> {
     })
 }
 
-/// What 6 digits and a float hold of a number.
+/// The precision of a float with 6 digits.
 fn is_near(read: f64, written: f64) -> bool {
     (read - written).abs() <= written.abs() * 1e-5
 }

@@ -3,7 +3,7 @@
 
 use super::figures::{Figures, Spans};
 
-/// The whole report. Quotients are of C's floats, as they are there.
+/// The whole report. Quotients are computed with C floats, as in http_load.
 pub(super) fn report(figures: &Figures, checksum: bool) -> String {
     let (completed, bytes) = (figures.completed, figures.bytes as f32);
     let elapsed = (figures.elapsed as f64 / 1e6) as f32;
@@ -51,8 +51,7 @@ fn spans(name: &str, spans: &Spans) -> String {
     format!("msecs/{name}: {} mean, {max} max, {min} min\n", general(mean))
 }
 
-/// printf(3)'s `%g`: 6 significant digits without zeros behind them, with an exponent where it is below
-/// -4 or above 5.
+/// printf(3)'s `%g`: 6 significant digits without trailing zeros, with an exponent if it is below -4 or above 5.
 pub(super) fn general(number: f64) -> String {
     const DIGITS: i32 = 6;
     if number == 0.0 {
@@ -80,7 +79,7 @@ fn trimmed(number: &str) -> &str {
 mod tests {
     use super::*;
 
-    /// As printf of the GNU C library prints them.
+    /// As the GNU C library's printf prints them.
     #[test]
     fn numbers_have_six_digits() {
         let cases = [

@@ -1,5 +1,5 @@
-//! http_load's files: of URLs, and of source addresses (-sip). Owns how a line is taken apart. Start
-//! reading at [`read_urls`].
+//! http_load's input files: URLs, and source addresses (-sip). Owns the parsing of a line. Start reading at
+//! [`read_urls`].
 
 use std::net::Ipv4Addr;
 use std::path::Path;
@@ -10,7 +10,7 @@ use crate::command::{Call, ExitMessage, Texts, atoi, strerror};
 /// A line of the URL file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Url {
-    /// As it stands there, for messages.
+    /// As written there, for messages.
     pub(super) whole: String,
     pub(super) is_tls: bool,
     pub(super) host: String,
@@ -22,8 +22,8 @@ pub(super) struct Url {
 /// The URLs of a file, at least one.
 ///
 /// # Errors
-/// What http_load says of the file or of the first line that is no URL; and where there is none, which
-/// ends http_load by a division by zero.
+/// What http_load prints about the file or the first line that is not a URL. An empty file ends http_load by a division
+/// by zero.
 pub(super) fn read_urls(path: &Path, call: &Call<'_>) -> Result<Vec<Url>, ExitMessage> {
     let mut urls = Vec::new();
     for line in lines(path, call)? {
@@ -38,10 +38,10 @@ pub(super) fn read_urls(path: &Path, call: &Call<'_>) -> Result<Vec<Url>, ExitMe
     Ok(urls)
 }
 
-/// The addresses of a file; none leaves the choice to the kernel.
+/// The addresses of a file; if there are none, the kernel chooses.
 ///
 /// # Errors
-/// What http_load says of the file or of the first line that is no address.
+/// What http_load prints about the file or the first line that is not an address.
 pub(super) fn read_addresses(path: &Path, call: &Call<'_>) -> Result<Vec<Ipv4Addr>, ExitMessage> {
     let parse = |line: String| {
         line.parse().map_err(|_| fatal(call, &format!("cannot convert source IP address {line}")))
@@ -49,7 +49,7 @@ pub(super) fn read_addresses(path: &Path, call: &Call<'_>) -> Result<Vec<Ipv4Add
     lines(path, call)?.into_iter().map(parse).collect()
 }
 
-/// Lines without their end, and nothing more: an empty one is one, and a carriage return stays.
+/// Lines without their newline, otherwise unchanged: an empty line counts, and a carriage return stays.
 fn lines(path: &Path, call: &Call<'_>) -> Result<Vec<String>, ExitMessage> {
     let name = path.display();
     let bytes = call.world.read(path).map_err(|error| {

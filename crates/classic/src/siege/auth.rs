@@ -1,16 +1,16 @@
-//! Credentials: which login answers a challenge, and with what line. Owns Basic and Digest. Start reading
-//! at [`Asker::answer`].
+//! Credentials: which login answers a challenge, and with which header value. Owns Basic and Digest. Start reading at
+//! [`Asker::answer`].
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD as STANDARD;
 use md5::{Digest as _, Md5};
 
-/// A login of the configuration file.
+/// A login from the configuration file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Login {
     user: String,
     password: String,
-    /// "any" where none was given.
+    /// "any" if none was given.
     realm: String,
 }
 
@@ -24,12 +24,12 @@ impl Login {
         Self { user, password, realm }
     }
 
-    /// As -C shows it.
+    /// As -C prints it.
     pub(super) fn shown(&self) -> String {
         format!("{}:{}:{}", self.user, self.password, self.realm)
     }
 
-    /// The one for a realm, else the one for any.
+    /// The login for a realm, else the one for any realm.
     fn find<'a>(logins: &'a [Self], realm: Option<&str>) -> Option<&'a Self> {
         let of = |name: &str| logins.iter().find(|login| login.realm.eq_ignore_ascii_case(name));
         realm.and_then(of).or_else(|| of("any"))
@@ -49,7 +49,7 @@ pub(super) struct Challenge {
 }
 
 impl Challenge {
-    /// Of the values of all fields with that name: a Digest or NTLM counts before a Basic.
+    /// From the values of all fields with that name: Digest or NTLM have precedence over Basic.
     pub(super) fn read<'a>(values: impl Iterator<Item = &'a str>) -> Self {
         let mut read = Self::default();
         for value in values {
@@ -74,7 +74,7 @@ impl Challenge {
         read
     }
 
-    /// What a digest is to be computed by, where siege cannot: it knows MD5 alone.
+    /// The algorithm of a digest, if siege does not support it: it only supports MD5.
     pub(super) fn unknown_algorithm(&self) -> Option<&str> {
         let known = ["MD5", "MD5-sess"];
         let is_known = |name: &&str| known.iter().any(|known| known.eq_ignore_ascii_case(name));
@@ -82,7 +82,7 @@ impl Challenge {
     }
 }
 
-/// `name="value"` and `name=value`, between commas.
+/// `name="value"` and `name=value`, separated by commas.
 fn parameters(text: &str) -> Vec<(&str, String)> {
     let mut found = Vec::new();
     let mut left = text;
@@ -97,7 +97,7 @@ fn parameters(text: &str) -> Vec<(&str, String)> {
     found
 }
 
-/// What a user answers to all challenges of one kind: the server's or the proxy's.
+/// A user's answers to all challenges of one kind: the server's or the proxy's.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Asker {
     line: Credentials,
@@ -116,7 +116,7 @@ enum Credentials {
 }
 
 impl Asker {
-    /// Takes up a challenge; whether it can be answered. Only Digest says that it cannot.
+    /// Accepts a challenge; returns whether it can be answered. Only Digest can fail.
     pub(super) fn answer(&mut self, logins: &[Login], mut challenge: Challenge) -> bool {
         let login = Login::find(logins, challenge.realm.as_deref());
         if challenge.is_digest {
@@ -177,7 +177,7 @@ fn digest(
     );
     if qop.is_none() {
         let response = hashed(&format!("{secret}:{server}:{asked}"));
-        // Without a comma before it, as siege has it.
+        // Without a comma before it, as in siege.
         return format!("{begin} response=\"{response}\"{opaque}");
     }
     let response = hashed(&format!("{secret}:{server}:{count}:{own}:auth:{asked}"));
@@ -220,7 +220,7 @@ mod tests {
         }
     }
 
-    /// Whatever a challenge is, it is read.
+    /// Any challenge can be read.
     #[test]
     fn a_broken_challenge_is_as_much_of_one_as_there_is() {
         for value in
@@ -234,7 +234,7 @@ mod tests {
         assert_eq!(challenge("Digest realm=\"R").realm.as_deref(), Some("R"));
     }
 
-    /// The example of RFC 2617, 3.5, with the nonce of the client that it has.
+    /// The example of RFC 2617, 3.5, with its client nonce.
     #[test]
     fn a_digest_is_computed_as_the_standard_says() {
         let value = "Digest realm=\"testrealm@host.com\", qop=\"auth,auth-int\", \

@@ -1,4 +1,4 @@
-//! siege.conf: which file it is, and what its lines set. Owns the directives. Start reading at [`load`].
+//! siege.conf: which file is used, and what its lines set. Owns the directives. Start reading at [`load`].
 
 use std::path::Path;
 
@@ -8,17 +8,17 @@ use super::style::Style;
 use super::text::fatal;
 use crate::command::{Call, ExitMessage, Surroundings, Texts, atoi};
 
-/// The machine's file, where the user has none.
+/// The system's file, if the user has none.
 const MACHINE: &str = "/etc/siege/siegerc";
 
-/// Longest lines of `header`, together.
+/// Total length of all `header` lines.
 const HEADERS_MAX: usize = 512;
 
-/// Reads the first of these that exists: the file of -R, of $SIEGERC, of the user, of the machine;
-/// without any, the settings that siege would put into the user's home.
+/// Reads the first of these that exists: the file of -R, of $SIEGERC, of the user, of the system; without any, the
+/// settings that siege would write to the user's home.
 ///
 /// # Errors
-/// What siege says of a file that was named and cannot be read, or of a line that cannot be.
+/// What siege prints about a named file that cannot be read, or an invalid line.
 pub(super) fn load(
     call: &Call<'_>,
     named: Option<String>,
@@ -73,16 +73,16 @@ fn parse(
     Ok(settings)
 }
 
-/// What stands before and behind the first space, `=` or `:`.
+/// The text before and after the first space, `=` or `:`.
 pub(super) fn pair(line: &str) -> (&str, &str) {
     let is_between = |c: char| c.is_ascii_whitespace() || c == '=' || c == ':';
     let end = line.find(is_between).unwrap_or(line.len());
     (&line[..end], line[end..].trim_start_matches(is_between))
 }
 
-/// Replaces `$NAME`, `$(NAME)` and `${NAME}`: by what the file set first, else by the environment, else
-/// by nothing. A name ends at a bracket, a slash or the line's end. What the file set is replaced in turn,
-/// whether what it names was set before or behind it.
+/// Replaces `$NAME`, `$(NAME)` and `${NAME}` by a value that the file set, else by the environment, else by nothing. A
+/// name ends at a bracket, a slash or the line's end. Values of the file are expanded in turn, even if the variables in
+/// them are set later.
 pub(super) fn evaluate(
     variables: &[(String, String)],
     world: &dyn Surroundings,
@@ -93,7 +93,7 @@ pub(super) fn evaluate(
     done
 }
 
-/// Most replacements in one text: a variable that names itself has no end.
+/// Most replacements in one text: a variable that refers to itself would never end.
 const REPLACED_MAX: u32 = 1000;
 
 fn replace(
@@ -125,12 +125,12 @@ fn is_true(value: &str) -> bool {
     begins(value, "true")
 }
 
-/// In any case.
+/// Compares case-insensitively.
 pub(super) fn begins(text: &str, with: &str) -> bool {
     text.as_bytes().get(..with.len()).is_some_and(|b| b.eq_ignore_ascii_case(with.as_bytes()))
 }
 
-/// As atof(3), without exponents.
+/// Like atof(3), without exponents.
 pub(super) fn atof(text: &str) -> f64 {
     let text = text.trim_start();
     let is_part = |c: char| c.is_ascii_digit() || ".+-".contains(c);
@@ -138,7 +138,7 @@ pub(super) fn atof(text: &str) -> f64 {
     text[..end].parse().unwrap_or(0.0)
 }
 
-/// Seconds of `NUM[S|M|H]`; a number alone is minutes.
+/// Seconds of `NUM[S|M|H]`; a number without a unit is minutes.
 pub(super) fn seconds(text: &str) -> i32 {
     let digits = text.trim_start();
     let end = digits.find(|c: char| !c.is_ascii_digit()).unwrap_or(digits.len());
@@ -150,14 +150,14 @@ pub(super) fn seconds(text: &str) -> i32 {
     atoi(&digits[..end]).saturating_mul(factor)
 }
 
-/// Carries out a directive; whether it is one.
+/// Executes a directive; returns whether it is known.
 fn set(to: &mut Settings, option: &str, value: &str) -> Result<bool, ExitMessage> {
     if let Some(flag) = switch(to, option) {
         *flag = is_true(value);
         return Ok(true);
     }
     if value.is_empty() {
-        // As if the file had none.
+        // As if the file did not set them.
         let Settings { log_file, file, agent, encoding, .. } = Settings::empty(to.style);
         match option.to_ascii_lowercase().as_str() {
             "logfile" => to.log_file = log_file,
@@ -171,7 +171,7 @@ fn set(to: &mut Settings, option: &str, value: &str) -> Result<bool, ExitMessage
     set_further(to, option, value)
 }
 
-/// What takes a value.
+/// Directives with a value.
 fn set_further(to: &mut Settings, option: &str, value: &str) -> Result<bool, ExitMessage> {
     let owned = || value.to_owned();
     match option.to_ascii_lowercase().as_str() {
@@ -218,7 +218,7 @@ fn set_further(to: &mut Settings, option: &str, value: &str) -> Result<bool, Exi
     Ok(true)
 }
 
-/// As -r and `reps` have it: below 0 is once.
+/// The meaning of -r and `reps`: below 0 is once.
 pub(super) fn reps(times: i32) -> Reps {
     if times == -1 { Reps::Once } else { Reps::Times(times) }
 }

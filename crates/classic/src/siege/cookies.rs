@@ -1,13 +1,13 @@
-//! A user's cookies. Owns what of a Set-Cookie is kept and when it goes back. Start reading at [`Jar`].
+//! A user's cookies. Owns which parts of a Set-Cookie are kept and when they are sent back. Start reading at [`Jar`].
 //!
-//! siege looks at the end of the host's name only: not at paths, nor at `Secure`. It keeps cookies that
-//! outlive the run in a file; here they end with the run, and so do their dates.
+//! siege compares only the end of the host's name: not paths, nor `Secure`. It saves cookies that outlive the run in a
+//! file; here they end with the run, and their dates are ignored.
 
-/// Longest value of a field; what does not fit is cut off, as in siege.
+/// Longest value of a field; the rest is cut off, as in siege.
 const VALUE_MAX: usize = 4096;
 
-/// Most cookies of a user, of all hosts together, and most bytes of one: as many as RFC 6265, 6.1 asks of
-/// browsers. siege keeps all that it is given.
+/// Most cookies of a user over all hosts, and most bytes of one: the numbers that RFC 6265, 6.1 asks of browsers. siege
+/// keeps all cookies.
 const COOKIES_MAX: usize = 3000;
 const COOKIE_MAX: usize = 4096;
 
@@ -38,7 +38,7 @@ impl Jar {
                 domain = Some(value.trim().to_owned());
             }
         }
-        // Of 127.0.0.1 that is .0.0.1, of a.b.c .b.c, of localhost itself.
+        // For 127.0.0.1 that is .0.0.1, for a.b.c .b.c, for localhost itself.
         let domain = domain.unwrap_or_else(|| host[host.find('.').unwrap_or(0)..].to_owned());
         let (name, value) = (name.trim().to_owned(), value.trim().to_owned());
         let same = |cookie: &&mut Cookie| {
@@ -68,7 +68,7 @@ impl Jar {
         (!all.is_empty()).then_some(all)
     }
 
-    /// Forgets them all.
+    /// Removes them all.
     pub(super) fn clear(&mut self) {
         self.0.clear();
     }

@@ -1,5 +1,5 @@
-//! siege's figures, from what its users heard. Owns what it counts as what, and its clock of 10 ms. Start
-//! reading at [`UserTotals`].
+//! siege's figures, from what its users received. Owns its way of counting, and its clock of 10 ms. Start reading at
+//! [`UserTotals`].
 
 use record::Sample;
 use units::Nanos;
@@ -9,7 +9,7 @@ use super::style::Style;
 /// A step of siege's clock, times(2).
 const TICK: u64 = 10_000_000;
 
-/// What all users counted together.
+/// The counts of all users together.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(super) struct UserTotals {
     /// Transactions.
@@ -21,36 +21,36 @@ pub(super) struct UserTotals {
     pub(super) failed: u64,
     /// Of bodies.
     pub(super) bytes: u64,
-    /// Of all replies together, as siege's clock has it.
+    /// Total time of all replies, by siege's clock.
     pub(super) time: f64,
     pub(super) longest: f64,
     pub(super) shortest: Option<f64>,
-    /// What the report does not tell.
+    /// What the report hides.
     pub(super) hidden: Hidden,
-    /// Requests that users heard of.
+    /// Requests with a result.
     pub(super) heard: u64,
 }
 
-/// What siege counts and does not tell.
+/// What siege counts and does not print.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Hidden {
     /// Complete replies with 500 to 509 or 408.
     pub(super) server_errors: u64,
     /// Other replies from 400 on.
     pub(super) client_errors: u64,
-    /// Requests without a reply, and replies without a body where those are to fail.
+    /// Requests without a reply, and replies without a body if those are configured to fail.
     pub(super) without_reply: u64,
-    /// Replies that were cut off, and count as whole ones.
+    /// Replies that were cut off, but count as whole ones.
     pub(super) cut: u64,
     /// Requests that followed a redirect, repeated one with credentials, or fetched a part of a page.
     pub(super) further: u64,
-    /// Parts of pages that were not fetched, since too many of them were waiting.
+    /// Parts of pages that were not fetched, because too many of them were waiting.
     pub(super) left_out: u64,
     /// Pauses between URLs, of all users together.
     pub(super) paused: Nanos,
 }
 
-/// Seconds between two instants as siege's clock has them, or as they are.
+/// Seconds between two instants, by siege's clock or exactly.
 pub(super) fn seconds(style: Style, from: Nanos, to: Nanos) -> f64 {
     match style {
         Style::Seconds => (to.0 / TICK).saturating_sub(from.0 / TICK) as f64 / 100.0,
@@ -66,7 +66,7 @@ impl UserTotals {
         crate::command::RequestAccount { counted: self.heard, by_outcome, left_out }
     }
 
-    /// Counts a reply; what becomes of it as a transaction is seen later.
+    /// Counts a reply; its transaction is decided later.
     pub(super) fn add(&mut self, style: Style, sample: &Sample, status: u16, bytes: u64) -> f64 {
         let time = seconds(style, sample.due, sample.done);
         self.time += time;
@@ -85,12 +85,12 @@ impl UserTotals {
     }
 }
 
-/// Statuses that fail a transaction.
+/// Statuses that make a transaction fail.
 pub(super) fn is_server_error(status: u16) -> bool {
     status == 408 || (500..=509).contains(&status)
 }
 
-/// What a report says.
+/// The figures of a report.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Figures {
     pub(super) hits: u64,
@@ -107,12 +107,12 @@ pub(super) struct Figures {
     pub(super) failed: u64,
     pub(super) longest: f64,
     pub(super) shortest: f64,
-    /// Seconds in all, for the log.
+    /// Total seconds, for the log.
     pub(super) time: f64,
 }
 
 impl Figures {
-    /// Of a load that took that long.
+    /// For a load with that duration.
     pub(super) fn new(style: Style, tally: &UserTotals, took: Nanos) -> Self {
         let elapsed = seconds(style, Nanos::ZERO, took);
         let hits = tally.hits as f64;
@@ -131,7 +131,7 @@ impl Figures {
             ok: tally.ok,
             failed: tally.failed,
             longest: tally.longest,
-            // Without a success there is none.
+            // There is none without a success.
             shortest: tally.shortest.filter(|_| tally.succeeded > 0).unwrap_or(0.0),
             time: tally.time,
         }

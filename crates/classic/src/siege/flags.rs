@@ -1,8 +1,8 @@
-//! siege's flags: what was typed, with siege's complaints, over what its configuration file says. Owns
-//! every letter and name of its option list. Start reading at [`parse`].
+//! siege's flags: the command line with siege's error messages, applied over its configuration file. Owns every letter
+//! and name of its option list. Start reading at [`parse`].
 //!
-//! siege goes through its arguments twice: first for -R alone. So it complains twice of what it does
-//! not know, and goes on.
+//! siege reads its arguments twice, the first time only for -R. So it prints its message about an unknown argument
+//! twice, and continues.
 
 use super::conf;
 use super::settings::{CONTENT_TYPE, FOR_EVER, Reps, Settings};
@@ -13,7 +13,7 @@ use crate::command::{Call, ExitMessage, Getopt, Item, Order, Takes, Texts, atoi}
 /// siege's own option string.
 pub(super) const LETTERS: &str = "VhvqCDNFpgl::ibr:t:f:d:c:m:H:R:A:T:j";
 
-/// Its names, and the letters that they stand for.
+/// The long names with their letters.
 pub(super) const NAMES: &[(&str, char)] = &[
     ("version", 'V'),
     ("help", 'h'),
@@ -41,13 +41,13 @@ pub(super) const NAMES: &[(&str, char)] = &[
     ("json-output", 'j'),
 ];
 
-/// Longest lines of -H, together.
+/// Total length of all -H lines.
 const HEADERS_MAX: usize = 2048;
 
 /// Longest user agent and content type.
 const NAME_MAX: usize = 255;
 
-/// Settings, and what siege has said by the time that it has them.
+/// The settings, and what siege has printed until they are complete.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct TypedFlags {
     pub(super) settings: Settings,
@@ -63,10 +63,10 @@ fn takes(letter: char) -> Takes {
     }
 }
 
-/// Takes the arguments apart.
+/// Parses the arguments.
 ///
 /// # Errors
-/// What siege says instead of running.
+/// What siege prints instead of running.
 pub(super) fn parse(call: &Call<'_>) -> Result<TypedFlags, ExitMessage> {
     let names: Vec<(&str, Takes)> =
         NAMES.iter().map(|(name, letter)| (*name, takes(*letter))).collect();
@@ -102,7 +102,7 @@ pub(super) fn parse(call: &Call<'_>) -> Result<TypedFlags, ExitMessage> {
     finish(settings, said)
 }
 
-/// A letter and its value, by either name.
+/// A letter and its value, given by letter or by name.
 fn option(item: &Item) -> Option<(char, Option<String>)> {
     match item {
         Item::Letter(letter, value) => Some((*letter, value.clone())),
@@ -114,7 +114,7 @@ fn option(item: &Item) -> Option<(char, Option<String>)> {
     }
 }
 
-/// What was said before, and then that.
+/// The earlier output followed by a last message.
 fn behind(said: &Texts, mut last: ExitMessage) -> ExitMessage {
     last.texts.0.splice(0..0, said.0.iter().cloned());
     last
@@ -150,7 +150,7 @@ fn take(to: &mut Settings, letter: char, value: String) -> Result<(), ExitMessag
         'T' => to.content_type = value.chars().take(NAME_MAX).collect(),
         'N' => to.parser = false,
         'F' => to.follow = false,
-        // Read before the file was.
+        // It was read before the file.
         'R' => {}
         'H' if !value.contains(':') => return Err(fatal("no ':' in http-header")),
         'H' if value.len() + to.extra.len() + 3 > HEADERS_MAX => {
@@ -231,7 +231,7 @@ mod tests {
         }
     }
 
-    /// It goes through them once for -R, and then for all.
+    /// siege reads them once for -R, and then for all.
     #[test]
     fn what_it_does_not_know_it_complains_of_twice_and_goes_on() {
         let typed = parsed(&args("-Q --foo http://h/ -c3")).unwrap();

@@ -1,5 +1,5 @@
-//! What siege's report hides or gets wrong, said of the run at hand. Owns the sentences; must not change
-//! a figure. Start reading at [`after`].
+//! What siege's report hides or gets wrong, for the run at hand. Owns the sentences; must not change a figure. Start
+//! reading at [`after`].
 
 use record::LoadRecord;
 
@@ -9,7 +9,7 @@ use super::style::Style;
 use super::urls::{Scheme, Url};
 use crate::command::notes::{answers, found};
 
-/// What is known before the load.
+/// Footnotes known before the load.
 pub(super) fn before(settings: &Settings, urls: &[Url]) -> Vec<String> {
     let mut notes = Vec::new();
     if urls.iter().any(|url| url.scheme == Scheme::Https) {
@@ -31,7 +31,7 @@ pub(super) fn before(settings: &Settings, urls: &[Url]) -> Vec<String> {
     notes
 }
 
-/// What was seen: a sentence for each thing, none where there is nothing.
+/// Footnotes from the load: one sentence for each point that applies, possibly none.
 pub(super) fn after(settings: &Settings, tally: &UserTotals, record: &LoadRecord) -> Vec<String> {
     let hidden = &tally.hidden;
     let mut notes = Vec::new();
@@ -77,7 +77,7 @@ pub(super) fn after(settings: &Settings, tally: &UserTotals, record: &LoadRecord
     notes
 }
 
-/// The figures behind a mean, and behind a clock that has steps of 10 ms.
+/// The exact figures behind a mean, and behind a clock with steps of 10 ms.
 fn times(settings: &Settings, record: &LoadRecord) -> Option<String> {
     let times = &record.response_ms;
     let longest = format!("the longest {:.3} ms", times.max?);

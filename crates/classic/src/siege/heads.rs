@@ -1,15 +1,14 @@
-//! Heads of replies, and pages as they are when they are unpacked. Owns how a field is found. Start reading
-//! at [`Head`].
+//! Heads of replies, and decompressed pages. Owns how a field is found. Start reading at [`Head`].
 
 use std::borrow::Cow;
 use std::io::Read as _;
 
 use flate2::read::{DeflateDecoder, MultiGzDecoder};
 
-/// Longest page that is taken apart, unpacked.
+/// Longest page that is parsed, decompressed.
 const PAGE_MAX: u64 = 6 * 65_536;
 
-/// The body of a page, unpacked.
+/// The body of a page, decompressed.
 pub(super) fn page(body: &[u8], head: &Head<'_>) -> String {
     let mut unpacked = Vec::new();
     let read = match head.last("content-encoding") {
@@ -17,7 +16,7 @@ pub(super) fn page(body: &[u8], head: &Head<'_>) -> String {
         Some("deflate") => DeflateDecoder::new(body).take(PAGE_MAX).read_to_end(&mut unpacked),
         _ => return String::from_utf8_lossy(body).into_owned(),
     };
-    // Of one that breaks off, as far as it goes.
+    // If the compressed data breaks off, the part that was read.
     let bytes = if read.is_ok() || !unpacked.is_empty() { &unpacked } else { body };
     String::from_utf8_lossy(bytes).into_owned()
 }
@@ -55,8 +54,8 @@ impl<'a> Head<'a> {
     }
 }
 
-/// A line as text. Bytes that are no UTF-8 are escaped as a URL has them: a place that a redirect names
-/// is then asked for as it is named.
+/// A line as text. Bytes that are not UTF-8 are percent-encoded as in a URL, so that a redirect's target is requested
+/// with the same bytes.
 fn text(line: &[u8]) -> Cow<'_, str> {
     if let Ok(text) = std::str::from_utf8(line) {
         return text.into();

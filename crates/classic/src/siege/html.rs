@@ -1,24 +1,23 @@
-//! The parts of a page, as siege's parser finds them. Owns its way of taking tags apart, which is not
-//! that of a browser: quotes are no quotes, a tag is words between spaces and `=`. Start reading at
-//! [`parts`].
+//! The parts of a page, as siege's parser finds them. Owns its way of parsing tags, which differs from a browser's:
+//! quotes have no meaning, and a tag is words between spaces and `=`. Start reading at [`parts`].
 
 use std::collections::HashSet;
 
 use super::conf::begins;
 use super::urls::Url;
 
-/// Most parts that a user has yet to fetch. A page whose parts are pages would have it gather them without
+/// Most parts that a user has yet to fetch. A page whose parts are pages would otherwise make it collect parts without
 /// end.
 const PARTS_MAX: usize = 10_000;
 
-/// Longest tag that is looked at.
+/// Longest tag that is parsed.
 const TAG_MAX: usize = 4095;
 
 const SPACES: &str = " =";
 const QUOTES: &str = " \"'";
 const BOTH: &str = " =\"'";
 
-/// A part of a page, and whether it is where the page wants to be reloaded from.
+/// A part of a page, and whether it is the target of a refresh.
 #[derive(Debug)]
 struct Part {
     url: Url,
@@ -26,7 +25,7 @@ struct Part {
 }
 
 impl Part {
-    /// Of two that differ in case alone one is fetched.
+    /// If two differ only in case, only one is fetched.
     fn key(&self) -> String {
         self.url.whole.to_ascii_lowercase()
     }
@@ -37,25 +36,25 @@ impl Part {
 pub(super) struct Parts {
     list: Vec<Part>,
     keys: HashSet<String>,
-    /// How many there was no room for.
+    /// Number of parts without room.
     n_left_out: u64,
 }
 
 impl Parts {
-    /// Adds those of a page; gives back how many there was no room for.
+    /// Adds the parts of a page; returns how many had no room.
     pub(super) fn find(&mut self, page: &str, base: &Url) -> u64 {
         parts(page, base, self);
         std::mem::take(&mut self.n_left_out)
     }
 
-    /// Takes the last one out.
+    /// Removes the last one.
     pub(super) fn pop(&mut self) -> Option<Url> {
         let part = self.list.pop()?;
         self.keys.remove(&part.key());
         Some(part.url)
     }
 
-    /// Takes out where the page wants to be reloaded from: of several the last one that is looked at.
+    /// Removes the targets of refreshes; returns the last one that is visited.
     pub(super) fn take_redirect(&mut self) -> Option<Url> {
         let mut last = None;
         let mut at = 0;
@@ -65,13 +64,13 @@ impl Parts {
                 self.keys.remove(&part.key());
                 last = Some(part.url);
             }
-            // Behind one that is taken out the next is passed over.
+            // As in siege, the entry after a removed one is skipped.
             at += 1;
         }
         last
     }
 
-    /// Adds one that is not there.
+    /// Adds a part that is not in the list yet.
     fn add(&mut self, url: Url, is_redirect: bool) {
         let part = Part { url, is_redirect };
         if part.url.host.len() < 2 || self.keys.contains(&part.key()) {
@@ -93,7 +92,7 @@ fn parts(page: &str, base: &Url, found: &mut Parts) {
         left = &left[at + 1..];
         if let Some(comment) = left.strip_prefix("!--") {
             left = comment.find("-->").map_or("", |end| &comment[end + 3..]);
-            // The character behind either is passed over.
+            // The character after either is skipped.
             left = behind_first(left);
             continue;
         }
@@ -112,7 +111,7 @@ fn behind_first(text: &str) -> &str {
     chars.as_str()
 }
 
-/// Words of a tag, as strtok_r(3) gives them.
+/// The words of a tag, as strtok_r(3) returns them.
 struct Words<'a> {
     left: &'a str,
 }
@@ -129,7 +128,7 @@ impl<'a> Words<'a> {
         Some(&word[..end])
     }
 
-    /// Passes over words up to one that begins so; whether there is one.
+    /// Skips words up to one with that prefix; returns whether there is one.
     fn seek(&mut self, with: &str) -> bool {
         while let Some(word) = self.next(SPACES) {
             if begins(word, with) {
@@ -188,7 +187,7 @@ fn meta(words: &mut Words<'_>, base: &Url, found: &mut Parts) {
     }
 }
 
-/// Gives back a word that is to be looked at again.
+/// Returns a word that must be examined again.
 fn image<'a>(words: &mut Words<'a>, base: &Url, found: &mut Parts) -> Option<&'a str> {
     let word = words.next(SPACES)?;
     if words.left.starts_with("\"\"") {

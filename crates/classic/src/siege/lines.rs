@@ -1,12 +1,12 @@
-//! What siege prints while it runs: a line for each reply, in four layouts, and of -g, -p and -D what went
-//! over the wire. Start reading at [`reply`].
+//! What siege prints while it runs: a line for each reply, in four layouts, and for -g, -p and -D the data on the wire.
+//! Start reading at [`reply`].
 
 use super::log::stamp;
 use super::settings::Settings;
 use super::urls::Url;
 use crate::command::LocalTime;
 
-/// A reply as a line shows it.
+/// A reply as shown in a line.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Reply<'a> {
     pub(super) user: u32,

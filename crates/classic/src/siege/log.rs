@@ -8,7 +8,7 @@ use crate::command::{LocalTime, OutFile};
 const HEADING: &str = "      Date & Time,  Trans,  Elap Time,  Data Trans,  Resp Time,  Trans Rate,  \
     Throughput,  Concurrent,    OKAY,   Failed\n";
 
-/// What is written: the mark, the row, and that it was given up. The heading where there is no file.
+/// The content: the mark, the row, and a note if siege gave up; the heading if the file is new.
 pub(super) fn files(
     settings: &Settings,
     is_new: bool,
@@ -46,7 +46,7 @@ fn marked(text: &str) -> String {
     format!("**** {text} ****\n")
 }
 
-/// Data are whole megabytes here. Nothing guards the divisions.
+/// Data are whole megabytes here. Divisions by zero are not prevented, as in siege.
 fn row(figures: &Figures, now: LocalTime) -> String {
     let Figures { hits, elapsed, time, succeeded, failed, .. } = figures;
     let data = figures.megabytes as u64;

@@ -1,7 +1,7 @@
-//! siege, as of 4.0.7 (seconds) and in the layout of 4.1.7 (milliseconds): its command line, its
-//! configuration file, its users, its report, and its report read back. Owns all that is particular to
-//! it. Source of the facts: Debian's siege 4.0.7, which is trusted, and JoeDog/siege, `src/`, where a
-//! run cannot tell. Start reading at [`command`]; what a user does is in `users`.
+//! siege, as of 4.0.7 (seconds) and in the layout of 4.1.7 (milliseconds): its command line, its configuration file,
+//! its users, its report, and parsing that report. Owns everything specific to it. Source of the facts: Debian's siege
+//! 4.0.7, which decides, and JoeDog/siege, `src/`, where a run cannot tell. Start reading at [`command`]; what a user
+//! does is in `users`.
 
 mod auth;
 mod conf;
@@ -46,7 +46,7 @@ pub(crate) static TOOL: Tool = Tool {
     read: read::read_reports,
 };
 
-/// What a command line of siege asks for.
+/// Handles a command line of siege.
 fn command(call: &Call<'_>) -> CommandOutcome {
     let settings = match flags::parse(call) {
         Ok(settings) => settings,

@@ -1,5 +1,5 @@
-//! From siege's settings to a run: its URLs, a plan for the engine, and users who play them. Owns what is
-//! refused, and why. Start reading at [`run`].
+//! Makes a run from siege's settings: its URLs, a plan for the engine, and the users. Owns what is rejected, and why.
+//! Start reading at [`run`].
 
 use std::path::Path;
 use std::sync::Arc;
@@ -18,13 +18,13 @@ use super::users::{Battle, Besiegers, place};
 use super::{footnotes, request};
 use crate::command::{Call, ExitMessage, Run, Texts, strerror};
 
-/// Exit code of what joust does not carry out.
+/// Exit code for features that joust does not support.
 const REFUSED: u8 = 1;
 
 /// The run.
 ///
 /// # Errors
-/// What siege says instead, or why joust does not do as siege would.
+/// What siege prints instead, or why joust does not do the same as siege.
 pub(super) fn run(typed: TypedFlags, call: &Call<'_>) -> Result<Run, ExitMessage> {
     let TypedFlags { settings, said } = typed;
     let mut complaints = String::new();
@@ -43,7 +43,7 @@ pub(super) fn run(typed: TypedFlags, call: &Call<'_>) -> Result<Run, ExitMessage
         .collect();
     refuse(&settings, urls.iter().chain(&login_urls), call.program)?;
     let said = if complaints.is_empty() { said } else { said.and_err(complaints) };
-    // No load without a file to log to: whether it is there decides on a heading.
+    // Checked before the load, because the log only gets a heading if the file is new.
     let log_is_new = !call.world.exists(Path::new(&settings.log_file));
     let footnotes = footnotes::before(&settings, &urls);
     let battle =
@@ -54,7 +54,7 @@ pub(super) fn run(typed: TypedFlags, call: &Call<'_>) -> Result<Run, ExitMessage
     Ok(Run { plan, footnotes, printer: Box::new(printer), scenario: Some(Box::new(scenario)) })
 }
 
-/// The URL that was typed, or those of the file.
+/// The typed URL, or those of the file.
 fn targets(
     settings: &Settings,
     call: &Call<'_>,
@@ -84,7 +84,7 @@ fn targets(
     Ok(lines.iter().enumerate().map(typed).collect())
 }
 
-/// What siege would do and joust does not.
+/// What siege would do and joust does not support.
 fn refuse<'a>(
     settings: &Settings,
     urls: impl Iterator<Item = &'a Url>,
@@ -110,11 +110,11 @@ fn refuse<'a>(
     Ok(())
 }
 
-/// What the engine is to know: the users bring their own requests.
+/// The plan for the engine: the users provide their own requests.
 fn plan(battle: &Battle) -> LoadPlan {
     let settings = &battle.settings;
     let first = &battle.urls[0];
-    // One that cannot be reached is never asked.
+    // An unreachable origin is never requested.
     let nowhere = || Origin {
         place: ServerAddress::Inet(([127, 0, 0, 1], 0).into()),
         host: first.host.clone(),
@@ -135,22 +135,22 @@ fn plan(battle: &Battle) -> LoadPlan {
         version,
         connections: settings.users.unsigned_abs(),
         keep_alive: settings.keep_alive,
-        // siege verifies no certificate, and resumes no session.
+        // siege does not verify certificates or resume sessions.
         tls: TlsPlan { insecure: true, client, resume: 0.0, ..TlsPlan::default() },
         stop: LoadStop {
-            // Taken out where users are played: for --explain.
+            // Removed when users are played: this is for --explain.
             requests: requests(settings, battle.urls.len()),
             duration: settings.duration().map(|seconds| Nanos::from_secs(seconds.into())),
         },
         timeout: Nanos::from_secs(settings.timeout.max(1).unsigned_abs().into()),
         drain: Nanos::ZERO,
-        // What a status means is decided here, by siege's rules.
+        // siege's rules for a status are applied here, not by the engine.
         verify: Verify { status_min: 0, status_max: 999, ..Verify::default() },
         ..LoadPlan::get(addr, &first.target)
     }
 }
 
-/// How many top-level URLs all users ask for together, where that is limited.
+/// Number of top-level URLs that all users request together, if it is limited.
 fn requests(settings: &Settings, n_urls: usize) -> Option<u64> {
     let each = settings.limit(n_urls)?.max(0).unsigned_abs();
     Some(each * u64::from(settings.users.unsigned_abs()))

@@ -10,7 +10,7 @@ use crate::command::{self, Closing, Finished, Progress, Texts};
 /// siege in one run.
 pub(super) struct Siege {
     battle: Arc<Battle>,
-    /// What its arguments made it say.
+    /// The output caused by its arguments.
     said: Texts,
     log_is_new: bool,
 }
@@ -20,7 +20,7 @@ impl Siege {
         Self { battle, said, log_is_new }
     }
 
-    /// What the users have said since they were last heard.
+    /// What the users have printed since the last call.
     fn new_lines(&self) -> Texts {
         Texts(std::mem::take(&mut self.battle.state().said))
     }
@@ -81,5 +81,5 @@ impl command::Printer for Siege {
     }
 }
 
-/// How far the end of a load may lie before the time that it was to take.
+/// How much earlier than planned a load may end.
 const SLACK: units::Nanos = units::Nanos(1_000_000);

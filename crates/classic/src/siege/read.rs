@@ -1,4 +1,4 @@
-//! siege's report read back: of 2.6 (bytes), of 2.7 to 4.1.5 (seconds), of 4.1.7 and 4.2 (milliseconds), and as JSON
+//! Parses siege's report: of 2.6 (bytes), of 2.7 to 4.1.5 (seconds), of 4.1.7 and 4.2 (milliseconds), and as JSON
 //! (`-j`: seconds in every version). Source of the layout: JoeDog/siege, `src/main.c`.
 
 use units::{Nanos, Share};
@@ -114,7 +114,7 @@ fn seconds(at: &mut Cursor<'_, '_>) -> Option<Nanos> {
     at.number().map(Nanos::from_secs_f64)
 }
 
-/// Since 4.1.7 with the unit ms; before, seconds, which the longest and shortest do not say.
+/// Since 4.1.7 with the unit ms; before, in seconds, which the longest and shortest do not name.
 fn time(at: &mut Cursor<'_, '_>) -> Option<(Nanos, Nanos)> {
     let (number, step) = (at.figure()?, at.step());
     if at.says("ms").is_some() {
@@ -155,7 +155,7 @@ fn failed(at: &mut Cursor<'_, '_>, to: &mut Report) -> Option<()> {
 mod tests {
     use super::*;
 
-    /// The layout of 4.1.7, which Debian does not have.
+    /// The layout of 4.1.7, which Debian does not package.
     const NEWER: &str = "\nTransactions:\t\t      200    hits\nAvailability:\t\t       99.50 %\n\
         Elapsed time:\t\t        0.02 secs\nData transferred:\t        0.64 MB\n\
         Response time:\t\t        0.35 ms\nTransaction rate:\t    10000.00 trans/sec\n\

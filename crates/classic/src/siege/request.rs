@@ -3,10 +3,10 @@
 use super::settings::Settings;
 use super::urls::{Scheme, Url};
 
-/// What of a request depends on the user.
+/// The parts of a request that depend on the user.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Own {
-    /// Values of the fields, where there are some.
+    /// Values of the fields, if there are any.
     pub(super) authorization: Option<String>,
     pub(super) proxy_authorization: Option<String>,
     pub(super) cookie: Option<String>,
@@ -43,7 +43,7 @@ pub(super) fn bytes(settings: &Settings, url: &Url, own: &Own) -> Vec<u8> {
             add(name, value);
         }
     }
-    // Only where it is the first of them.
+    // Only if it is the first of them.
     if !super::conf::begins(&settings.extra, "Accept:") {
         add("Accept", "*/*");
     }

@@ -1,30 +1,30 @@
-//! What siege is to do, from its configuration file and its command line together. Owns the values and
-//! their defaults. Start reading at [`Settings`].
+//! siege's settings, from its configuration file and its command line together. Owns the values and their defaults.
+//! Start reading at [`Settings`].
 
 use std::path::PathBuf;
 
 use super::auth::Login;
 use super::style::Style;
 
-/// Repetitions where neither those nor a time are given: siege's own "for ever".
+/// Repetitions if neither those nor a time are given: siege's own "for ever".
 pub(super) const FOR_EVER: i32 = 10_301_062;
 
-/// Where Debian's siege logs: a folder that no package makes.
+/// The log file of Debian's siege: a folder that no package creates.
 const LOG_FILE: &str = "/var/log/log/siege.log";
 
-/// Of what is posted, unless another is named.
+/// The content type of posted data, unless another is given.
 pub(super) const CONTENT_TYPE: &str = "application/x-www-form-urlencoded";
 
 /// How often each user goes through its URLs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Reps {
-    /// So many URLs.
+    /// This number of URLs.
     Times(i32),
     /// Each URL of the file once.
     Once,
 }
 
-/// All of it.
+/// All settings.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Settings {
     pub(super) style: Style,
@@ -36,10 +36,10 @@ pub(super) struct Settings {
     pub(super) show_config: bool,
     pub(super) get: bool,
     pub(super) print: bool,
-    /// Whether -g asks with HEAD; `None`: GET, though -C says HEAD.
+    /// Whether -g uses HEAD; `None`: GET, although -C prints HEAD.
     pub(super) get_is_head: Option<bool>,
     pub(super) parser: bool,
-    /// Parts of names of hosts from which no parts of pages are fetched.
+    /// Substrings of host names from which no parts of pages are fetched.
     pub(super) no_follow: Vec<String>,
     pub(super) follow: bool,
     pub(super) is_http11: bool,
@@ -65,7 +65,7 @@ pub(super) struct Settings {
     pub(super) timeout: i32,
     /// Failures after which it gives up; 0 and below: never.
     pub(super) failures: i32,
-    /// Requests with credentials before one is given up.
+    /// Requests with credentials before a request is given up.
     pub(super) attempts: i32,
     pub(super) logins: Vec<Login>,
     pub(super) proxy_logins: Vec<Login>,
@@ -90,14 +90,14 @@ pub(super) struct Settings {
     pub(super) timestamp: bool,
     pub(super) full_url: bool,
     pub(super) display_id: bool,
-    /// The configuration file, as it is named.
+    /// Path of the configuration file.
     pub(super) rc: String,
-    /// The one that a user has, for what is said of it.
+    /// Path of the user's configuration file, for messages about it.
     pub(super) home_rc: String,
 }
 
 impl Settings {
-    /// Those of an empty configuration file.
+    /// The settings of an empty configuration file.
     pub(super) fn empty(style: Style) -> Self {
         Self {
             style,
@@ -159,7 +159,7 @@ impl Settings {
         }
     }
 
-    /// Those of the file that siege puts into a user's home at its first run. Debian's asks for JSON.
+    /// The settings in the file that siege writes to a user's home at its first run. Debian's enables JSON.
     pub(super) fn shipped(style: Style) -> Self {
         let hosts = [
             "ad.doubleclick.net",
@@ -183,7 +183,7 @@ impl Settings {
         }
     }
 
-    /// What follows from several of them together.
+    /// Derives settings from several others.
     pub(super) fn settle(&mut self) {
         if self.bench {
             self.delay = 0.0;
@@ -201,13 +201,13 @@ impl Settings {
         }
     }
 
-    /// Whether a time and repetitions are asked for together.
+    /// Whether both a time and repetitions are requested.
     pub(super) fn conflicts(&self) -> bool {
         let has_reps = matches!(self.reps, Reps::Times(reps) if reps > 0 && reps != FOR_EVER);
         self.seconds > 0 && has_reps
     }
 
-    /// How many of `n_urls` a user asks for; `None`: as many as there is time for.
+    /// How many of `n_urls` a user requests; `None`: as many as time allows.
     pub(super) fn limit(&self, n_urls: usize) -> Option<i64> {
         match self.reps {
             Reps::Times(FOR_EVER) if self.duration().is_some() => None,

@@ -1,4 +1,4 @@
-//! siege's report written and read back, and its users in conversations without a socket.
+//! Writing siege's report and parsing it back, and its users in conversations without a socket.
 
 use std::collections::BTreeMap;
 
@@ -16,7 +16,7 @@ use crate::command::{Call, Chosen, CommandOutcome, Finished, LocalTime, Run, Str
 
 const URLS: &[u8] = b"http://h/0\nhttp://h/1\nhttp://h/2\nhttp://h/3\n";
 
-/// With a file of four URLs, and a configuration file with what is given.
+/// With a file of four URLs, and the given configuration file.
 fn run_with(conf: &'static str, line: &str) -> Run {
     let files: BTreeMap<&str, &[u8]> = [("rc", conf.as_bytes()), ("urls", URLS)].into();
     let world = World { files, ..World::default() };
@@ -28,11 +28,11 @@ fn run_with(conf: &'static str, line: &str) -> Run {
     }
 }
 
-/// What a server answers: a status, header lines, a body.
+/// A server's answer: a status, header lines, a body.
 type Answered = (u16, &'static str, &'static str);
 
-/// Plays the users against answers by target; gives each one's requests (the first line and whether it
-/// had a field) in order, and what was said in the end.
+/// Plays the users against answers by target; returns the requests (the first line and whether it had a field) in
+/// order, and the final output.
 fn play(run: &mut Run, answers: impl Fn(&str, &str) -> Answered) -> (Vec<String>, String, String) {
     let n = run.plan.connections;
     let scenario = run.scenario.take().expect("siege plays its users");
@@ -40,7 +40,7 @@ fn play(run: &mut Run, answers: impl Fn(&str, &str) -> Answered) -> (Vec<String>
     let (mut asked, mut asking) = (Vec::new(), Asking::new(1));
     for user in 0..n {
         let mut turn = users.first(user);
-        // A user of a test that never ends ends here.
+        // Limits a test whose user never ends.
         for _ in 0..200 {
             let Turn::After(_) = turn else { break };
             asking.clear();
@@ -86,7 +86,7 @@ fn counts(report: &str) -> [u64; 3] {
 
 const OK: Answered = (200, "", "x");
 
-/// Bytes around the chunks of a body, as they might be.
+/// Assumed bytes of framing around the chunks of a body.
 const FRAMING: u64 = 6;
 
 #[test]
@@ -104,7 +104,7 @@ fn users_begin_at_places_of_their_own_and_go_round() {
     assert_eq!(walk("-c1 -t1S -r0 -f urls"), "");
 }
 
-/// Neither a port that there is not nor a name that nobody knows is asked, nor someone else instead.
+/// Invalid ports and unknown names are not requested, nor is another server instead.
 #[test]
 fn who_cannot_be_asked_fails_the_url_and_the_user_goes_on_later() {
     let port = "invalid port number 65536 in sock.c:142";
@@ -178,7 +178,7 @@ fn a_proxy_is_answered_with_its_own_logins() {
     assert_eq!((asked.len(), counts(&err)), (2, [2, 2, 0]));
 }
 
-/// Rounding takes the first URL half as often, and the last half as often again.
+/// Rounding makes the first URL half as frequent, and the last one and a half times as frequent.
 #[test]
 fn at_random_the_first_url_comes_half_as_often_and_the_last_half_as_often_again() {
     let (asked, ..) = play(&mut run_with("", "-c40 -r100 -i -f urls"), |_, _| OK);
@@ -433,7 +433,7 @@ proptest! {
         close(report.duration.map(|span| span.0 as f64 / 1e9), figures.elapsed, "elapsed")?;
         close(report.rate.map(|rate| rate.0), figures.rate, "rate")?;
         close(report.concurrency_mean, figures.concurrency, "concurrency")?;
-        // In the unit that is printed.
+        // In the printed unit.
         let unit = if is_new && !is_json { 1e6 } else { 1e9 };
         let total = report.times.total;
         for (read, written, what) in [

@@ -1,5 +1,5 @@
-//! What siege prints besides the lines of its users: banner, report, help, configuration. Owns labels,
-//! widths and both layouts. Start reading at [`report`].
+//! What siege prints besides the lines of its users: banner, report, help, configuration. Owns labels, widths and both
+//! layouts. Start reading at [`report`].
 
 use std::fmt::Write as _;
 
@@ -10,13 +10,13 @@ use crate::command::{ExitMessage, Texts};
 
 const WRITES: &str = "a string takes all that is written";
 
-/// What siege says of itself.
+/// siege's copyright notice.
 const COPYRIGHT: &str = "Copyright (C) 2018 by Jeffrey Fulmer, et al.\n\
     This is free software; see the source for copying conditions.\n\
     There is NO warranty; not even for MERCHANTABILITY or FITNESS\n\
     FOR A PARTICULAR PURPOSE.\n";
 
-/// How bad something is that siege tells of.
+/// The severity of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum NotifyLevel {
     Debug,
@@ -25,7 +25,7 @@ pub(super) enum NotifyLevel {
     Fatal,
 }
 
-/// A line that siege tells somebody in colour, whatever `color` says.
+/// A message line, in colour regardless of `color`.
 pub(super) fn notify(level: NotifyLevel, text: &str) -> String {
     let (name, color) = match level {
         NotifyLevel::Debug => ("debug", 34),
@@ -36,12 +36,12 @@ pub(super) fn notify(level: NotifyLevel, text: &str) -> String {
     format!("[\x1b[1;{color}m{name}\x1b[0m] {text}\n")
 }
 
-/// What ends siege at once.
+/// A message that ends siege at once.
 pub(super) fn fatal(text: &str) -> ExitMessage {
     ExitMessage { texts: Texts::err(notify(NotifyLevel::Fatal, text)), code: 1 }
 }
 
-/// `SIEGE 4.0.7`, and more of it with -D.
+/// `SIEGE 4.0.7`, with details for -D.
 fn name(settings: &Settings) -> String {
     let version = settings.style.version();
     match settings.debug {
@@ -50,7 +50,7 @@ fn name(settings: &Settings) -> String {
     }
 }
 
-/// -V.
+/// The output of -V.
 pub(super) fn version(settings: &Settings) -> String {
     match settings.debug {
         true => name(settings),
@@ -58,12 +58,12 @@ pub(super) fn version(settings: &Settings) -> String {
     }
 }
 
-/// -h: the name on stderr, the rest on stdout.
+/// The output of -h: the name on stderr, the rest on stdout.
 pub(super) fn help(settings: &Settings) -> Texts {
     Texts::err(name(settings)).and_out(include_str!("help.txt"))
 }
 
-/// Before the first request.
+/// The banner before the first request.
 pub(super) fn banner(settings: &Settings) -> String {
     let end = if settings.verbose { "\n" } else { "" };
     format!(
@@ -73,7 +73,7 @@ pub(super) fn banner(settings: &Settings) -> String {
     )
 }
 
-/// What siege says, and waits 10 seconds for, where more users are asked for than it allows.
+/// siege's message, with a pause of 10 seconds, if more users are requested than it allows.
 pub(super) fn capped(limit: i32) -> String {
     let line = "=".repeat(64);
     let gap = if limit > 999 { " " } else { "  " };
@@ -149,7 +149,7 @@ pub(super) fn json(settings: &Settings, figures: &Figures) -> String {
     text + &rows.join(",\n") + "\n}\n"
 }
 
-/// -C.
+/// The output of -C.
 pub(super) fn config(settings: &Settings) -> String {
     let mut text = String::new();
     write_config(&mut text, settings).expect(WRITES);

@@ -1,5 +1,5 @@
-//! URLs as siege takes them apart, escapes them and completes them, and the file of them. Owns their
-//! quirks. Start reading at [`Url::new`].
+//! URLs as siege parses, escapes and completes them, and the file that lists them. Owns their quirks. Start reading at
+//! [`Url::new`].
 
 use std::path::Path;
 
@@ -11,11 +11,10 @@ use crate::command::{Surroundings, strerror};
 /// Longest line of a file.
 const LINE_MAX: usize = 40_000;
 
-/// Methods that a URL may be followed by; of several the first of this list counts.
+/// Methods that may follow a URL; of several, the first in this list counts.
 const METHODS: [&str; 5] = ["POST", "PUT", "PATCH", "DELETE", "OPTIONS"];
 
-/// Ends of names of files whose content is sent trimmed (`+`) or as it is. What is none of them is
-/// trimmed too.
+/// File name suffixes: the content is sent trimmed (`+`) or unchanged. Files with other suffixes are trimmed too.
 const KINDS: &str = "ai aif aifc aiff +asc au avi bcpio bin +c +cc ccad cdf class cpio cpt csh +css +csv \
     dcr dir dms doc drw dvi dwg dxf dxr eps +etx exe ez +f +f90 fli gif gtar gz +h hdf +hh hqx +htm \
     +html ice ief iges igs ips ipx jpe jpeg jpg js json kar latex lha lsp lzh +m man +md me mesh mid \
@@ -25,21 +24,21 @@ const KINDS: &str = "ai aif aifc aiff +asc au avi bcpio bin +c +cc ccad cdf clas
     texi texinfo tif tiff tr tsi tsp +tsv +txt unv ustar vcd vda viv vivo vrml wav wrl xbm xlc xll xlm \
     xls xlw +xml xpm xwd xyz +yml zip";
 
-/// What is asked for, and of whom.
+/// The requested URL.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Url {
-    /// As csv shows it: its place among those of the file.
+    /// Its index in the file, as printed with csv.
     pub(super) id: usize,
-    /// With its scheme, escaped, without what follows a method.
+    /// With its scheme, escaped, without a method and what follows it.
     pub(super) whole: String,
     pub(super) scheme: Scheme,
     pub(super) method: Method,
     pub(super) host: String,
-    /// As it is written: it may be none that there is.
+    /// As written: it may be invalid.
     pub(super) port: u32,
-    /// What is asked for: path and query.
+    /// The request target: path and query.
     pub(super) target: String,
-    /// Up to the last slash of `target`, even behind a `?`.
+    /// Up to the last slash of `target`, even one after a `?`.
     folder: String,
     pub(super) body: Vec<u8>,
     pub(super) content_type: String,
@@ -52,7 +51,7 @@ pub(super) enum Scheme {
     Http,
     Https,
     Ftp,
-    /// None that siege knows.
+    /// A scheme that siege does not know.
     Unsupported,
 }
 
@@ -67,7 +66,7 @@ impl Default for Method {
 }
 
 impl Method {
-    /// Whether a body is told of, if only of none.
+    /// Whether the request announces a body, even an empty one.
     pub(super) fn posts(self) -> bool {
         METHODS.contains(&self.0)
     }
@@ -95,11 +94,11 @@ impl Url {
         if let Some(at) = left.find(['@', '/', '?', '#', ';'])
             && left[at..].starts_with('@')
         {
-            // Credentials are for FTP alone.
+            // Credentials are only used for FTP.
             left = &left[at + 1..];
         }
         left = left.strip_prefix("//").unwrap_or(left);
-        // An address of IPv6 keeps its brackets, as the Host field has them.
+        // An IPv6 address keeps its brackets, as in the Host field.
         let closed = left.starts_with('[').then(|| left.find(']')).flatten();
         let end = closed.map(|at| at + 1).or_else(|| left.find(['/', '#', ':']));
         let end = end.unwrap_or(left.len());
@@ -118,7 +117,7 @@ impl Url {
         url
     }
 
-    /// One that was typed: a body may be in a file. What siege complains of is added to `said`.
+    /// A typed URL: its body may be in a file. siege's messages are added to `said`.
     pub(super) fn typed(
         line: &str,
         id: usize,
@@ -144,7 +143,7 @@ impl Url {
         url
     }
 
-    /// Completes what a page or a redirect names, as siege does: by looks.
+    /// Completes a URL from a page or a redirect, as siege does: by its form.
     pub(super) fn resolve(&self, named: &str) -> Self {
         let named = named.replace("&amp;", "&");
         let alone = || Self::new(&named, true, "");
@@ -175,7 +174,7 @@ impl Url {
         } else if named.starts_with('/') {
             format!("{place}{named}")
         } else {
-            // `./a` and `../a` alike lose their first two characters.
+            // Both `./a` and `../a` lose their first two characters.
             let is_dotted = named.len() > 1 && named.starts_with('.');
             let below = if is_dotted { behind_two(&named) } else { named.clone() };
             format!("{place}{}{below}", self.folder)
@@ -183,13 +182,13 @@ impl Url {
         as_this(Self::new(&whole, true, ""))
     }
 
-    /// What a line of the load shows.
+    /// The form that is shown in a line of the load.
     pub(super) fn shown(&self, in_full: bool) -> &str {
         if self.method.0 == "GET" && !in_full { &self.target } else { &self.whole }
     }
 }
 
-/// Without the first two bytes. Where the second begins a character, what is left of that is escaped.
+/// Without the first two bytes. If that splits a character, its rest is percent-encoded.
 fn behind_two(text: &str) -> String {
     if let Some(rest) = text.get(2..) {
         return rest.to_owned();
@@ -199,7 +198,7 @@ fn behind_two(text: &str) -> String {
     left + &text[end..]
 }
 
-/// As in RFC 2396, but that a point is in none: `localhost:80/` has a scheme, `127.0.0.1:80` has none.
+/// As in RFC 2396, but without points: `localhost:80/` has a scheme, `127.0.0.1:80` has none.
 fn has_scheme(text: &str) -> bool {
     let end = text.find(|c: char| !(c.is_ascii_alphanumeric() || c == '-' || c == '+'));
     end.is_some_and(|end| end > 0 && text[end..].starts_with(':'))
@@ -214,13 +213,13 @@ fn scheme(whole: &str) -> (Scheme, usize) {
     }
 }
 
-/// Then nothing is escaped.
+/// If it has a method, nothing is escaped.
 fn has_method(text: &str) -> bool {
     let others = ["GET", "HEAD", "TRACE", "CONNECT"];
     METHODS.iter().chain(&others).any(|name| text.contains(&format!(" {name}")))
 }
 
-/// Spaces and the like become `%20`; what is escaped without need is not any more.
+/// Encodes spaces and similar characters (`%20`); decodes unnecessary escapes.
 fn escape(text: &str) -> String {
     let bytes = text.as_bytes();
     let mut escaped = Vec::with_capacity(bytes.len());
@@ -259,13 +258,13 @@ fn is_text(name: &str) -> bool {
     KINDS.split_whitespace().find(fits).is_none_or(|kind| kind.starts_with('+'))
 }
 
-/// The lines of a file of URLs that are some, variables replaced.
+/// The non-empty lines of a file of URLs, with variables replaced.
 pub(super) fn lines(bytes: &[u8], world: &dyn Surroundings) -> Vec<String> {
     let mut variables = Vec::new();
     let mut urls = Vec::new();
     for line in String::from_utf8_lossy(bytes).lines().filter(|line| line.len() < LINE_MAX) {
         let mut line = line;
-        // A comment behind words is one only where no slash is.
+        // A comment after words is only recognised if there is no slash.
         if line.contains(' ') && !line.contains('/') {
             line = line.split('#').next().unwrap_or_default();
         }
@@ -311,7 +310,7 @@ mod tests {
         assert_eq!(parts("[::1]:81/a"), http("[::1]", 81, "/a"));
         assert_eq!(parts("http://[::1]/"), http("[::1]", 80, "/"));
         assert_eq!(parts("http://[::1").1, "[", "no bracket closes it");
-        // Not some other one that there is.
+        // Not another, valid port.
         assert_eq!(parts("http://h:65536/").2, 65536);
         assert_eq!(parts("http://h:99999999999/").2, u32::MAX);
         assert_eq!(parts("localhost:80/x").0, Scheme::Unsupported, "the quirk");

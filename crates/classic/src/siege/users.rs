@@ -1,9 +1,8 @@
-//! siege's users: each walks through its URLs, follows redirects, answers challenges, keeps cookies,
-//! fetches the parts of pages, and pauses. Owns their turns, and what counts as a transaction. Start
-//! reading at [`User::request_ended`].
+//! siege's users: each goes through its URLs, follows redirects, answers challenges, keeps cookies, fetches the parts
+//! of pages, and pauses. Owns their turns, and what counts as a transaction. Start reading at [`User::request_ended`].
 //!
-//! In siege a redirect is a call within a call: a transaction is counted when it returns, and where the
-//! last of a chain fails, none of the chain is counted. [`Link`] stands for such a call.
+//! In siege a redirect is a nested call: a transaction is counted when it returns, and if the last request of a chain
+//! fails, none of the chain is counted. [`Link`] represents such a call.
 
 use std::collections::HashMap;
 use std::io;
@@ -30,14 +29,14 @@ use super::text::{NotifyLevel, notify};
 use super::urls::{Scheme, Url};
 use crate::command::{Clock, Network, Stream};
 
-/// Least time between two URLs that cannot even be begun: the others have their turn, and the load its end.
+/// Least time between two URLs that cannot even be started, so that other users have their turn and the load can end.
 const VAIN: Nanos = Nanos::from_millis(1);
 
-/// Most bytes of a page that are looked at for parts. With -p there is one user, and a page is printed as it
-/// is: then there is no such bound but what fits into memory.
+/// Most bytes of a page that are searched for parts. With -p there is one user, and a page is printed unchanged: then
+/// only memory is the limit.
 const PAGE_MAX: usize = 4 << 20;
 
-/// What all users share.
+/// The state that all users share.
 pub(super) struct Battle {
     pub(super) settings: Settings,
     pub(super) urls: Vec<Url>,
@@ -47,13 +46,13 @@ pub(super) struct Battle {
     state: Mutex<State>,
 }
 
-/// What they count and say together.
+/// Their common counts and output.
 #[derive(Default)]
 pub(super) struct State {
     pub(super) tally: UserTotals,
     pub(super) said: Vec<(Stream, String)>,
     next_login: usize,
-    /// Addresses of hosts that were looked up.
+    /// Cached addresses of hosts.
     hosts: HashMap<(String, u16), Option<SocketAddr>>,
 }
 
@@ -83,7 +82,7 @@ impl Battle {
             return known.ok_or_else(unknown);
         }
         let all = self.network.lookup(host, port).unwrap_or_default();
-        // siege tries the next address where one refuses; a user has one.
+        // siege tries the next address if one refuses; a user here has only one.
         let answers = |addr: &&SocketAddr| all.len() > 1 && self.network.connect(**addr).is_ok();
         let found = all.iter().find(answers).or(all.first()).copied();
         self.state().hosts.insert(key, found);
@@ -91,7 +90,7 @@ impl Battle {
     }
 }
 
-/// Who is connected to: a URL's host, or the proxy.
+/// The connected host: that of the URL, or the proxy.
 fn peer<'a>(battle: &'a Battle, url: &'a Url) -> (&'a str, u32) {
     match &battle.settings.proxy {
         Some(proxy) => (proxy, battle.settings.proxy_port.unsigned_abs()),
@@ -99,15 +98,15 @@ fn peer<'a>(battle: &'a Battle, url: &'a Url) -> (&'a str, u32) {
     }
 }
 
-/// An address of IPv6 without its brackets, or a host as it is.
+/// An IPv6 address without its brackets, or a host unchanged.
 fn bare(host: &str) -> &str {
     host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host)
 }
 
-/// Where a URL's requests go.
+/// The origin of a URL's requests.
 ///
 /// # Errors
-/// There is no such port, or the resolver does not know the host.
+/// The port is invalid, or the resolver does not know the host.
 pub(super) fn place(battle: &Battle, url: &Url) -> io::Result<Origin> {
     let (host, port) = peer(battle, url);
     let known = u16::try_from(port).ok().filter(|port| *port > 0);
@@ -120,7 +119,7 @@ pub(super) fn place(battle: &Battle, url: &Url) -> io::Result<Origin> {
 /// All users of a siege.
 pub(super) struct Besiegers {
     battle: Arc<Battle>,
-    /// The one that the plan has.
+    /// The origin in the plan.
     origin: Origin,
 }
 
@@ -138,12 +137,12 @@ impl Scenario for Besiegers {
     }
 }
 
-/// Those of one thread.
+/// The users of one thread.
 struct Crew<'a> {
     battle: &'a Battle,
     first: u32,
     users: Vec<User<'a>>,
-    /// In the order of their numbers.
+    /// In order of their numbers.
     origins: Vec<Origin>,
 }
 
@@ -194,7 +193,7 @@ impl Users for Crew<'_> {
     }
 }
 
-/// Why a request follows another: a call within a call of siege's.
+/// Why a request follows another: a nested call in siege.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Link {
     Redirect,
@@ -206,15 +205,15 @@ enum Link {
 struct User<'a> {
     battle: &'a Battle,
     id: u32,
-    /// URLs that it has done, and which is next.
+    /// URLs that it has finished, and the next one.
     done: i64,
     at: usize,
-    /// Whether it is at its URLs: not before, nor at a URL that logs it in.
+    /// Whether it goes through its URLs: not before, nor at a login URL.
     is_walking: bool,
     is_part: bool,
-    /// What it asks or has asked.
+    /// The current or last requested URL.
     url: Url,
-    /// What -g, -p and -D show of it, once it is sent.
+    /// What -g, -p and -D print about it, once it is sent.
     shown: Vec<(Stream, String)>,
     chain: Vec<Link>,
     parts: Parts,
@@ -262,7 +261,7 @@ impl<'a> User<'a> {
         self.go_on()
     }
 
-    /// The request for the URL that is next; -g, -p and -D show it.
+    /// The request for the next URL; -g, -p and -D print it.
     fn request(&mut self) -> Vec<u8> {
         let settings = &self.battle.settings;
         let (method, target) = (self.url.method.0, request::target(settings, &self.url));
@@ -292,7 +291,7 @@ impl<'a> User<'a> {
         bytes
     }
 
-    /// What came of its request, and what it does then.
+    /// Handles the result of its request, and decides the next turn.
     fn request_ended(&mut self, answer: &Answer<'_>) -> Turn {
         let sample = answer.sample;
         if sample.outcome == Outcome::Unanswered {
@@ -343,7 +342,7 @@ impl<'a> User<'a> {
         }
     }
 
-    /// No head of a reply.
+    /// Handles a reply without a head.
     fn heard_nothing(&mut self, outcome: Outcome) -> Turn {
         let why = match outcome {
             Outcome::ConnectRefused => "unable to connect sock.c:282: Connection refused",
@@ -367,7 +366,7 @@ impl<'a> User<'a> {
         self.end_of_chain(false)
     }
 
-    /// 418 is siege's own word for what is no HTTP: a transaction, and a failed one.
+    /// siege's own status 418 for a reply that is not HTTP: a failed transaction.
     fn heard_no_http(&mut self, answer: &Answer<'_>) -> Turn {
         let settings = &self.battle.settings;
         let seconds =
@@ -381,7 +380,7 @@ impl<'a> User<'a> {
         self.end_of_chain(false)
     }
 
-    /// What -g, -D and -p show of a reply.
+    /// What -g, -D and -p print about a reply.
     fn show(&self, answer: &Answer<'_>, head: &Head<'_>) {
         let settings = &self.battle.settings;
         let is_empty = head.last("content-length") == Some("0");
@@ -395,7 +394,7 @@ impl<'a> User<'a> {
         }
     }
 
-    /// Finds the parts of a page; gives back where the page wants to be reloaded from.
+    /// Finds the parts of a page; returns the target of a refresh.
     fn take_apart(&mut self, answer: &Answer<'_>, head: &Head<'_>) -> Option<String> {
         let kind = head.last("content-type").unwrap_or_default();
         let is_page = kind
@@ -405,7 +404,7 @@ impl<'a> User<'a> {
         if !self.battle.settings.parser || !is_page || status(answer) >= 300 {
             return None;
         }
-        // With its framing it is not unpacked.
+        // With framing in it, the body is not decompressed.
         let page = match self.shows_framing(head) {
             true => String::from_utf8_lossy(answer.body).into_owned(),
             false => page(answer.body, head),
@@ -415,7 +414,7 @@ impl<'a> User<'a> {
         self.parts.take_redirect().map(|url| url.whole)
     }
 
-    /// Whether the reply is read as if chunks were part of its body.
+    /// Whether chunk framing is read as part of the reply's body.
     fn shows_framing(&self, head: &Head<'_>) -> bool {
         !self.battle.settings.chunked && head.is_chunked()
     }
@@ -460,7 +459,7 @@ impl<'a> User<'a> {
         next
     }
 
-    /// Repeats a request with credentials, as often as is allowed.
+    /// Repeats a request with credentials, as often as allowed.
     fn challenged(&mut self, head: &Head<'_>, link: Link) -> Turn {
         let settings = &self.battle.settings;
         let is_proxy = link == Link::ProxyCredentials;
@@ -505,7 +504,7 @@ impl<'a> User<'a> {
         Turn::after(Nanos::ZERO)
     }
 
-    /// The last of a chain has ended: then all of it counts, or none.
+    /// The last request of a chain has ended: then all of the chain counts, or none.
     fn end_of_chain(&mut self, is_ok: bool) -> Turn {
         self.close_chain(is_ok);
         self.go_on()
@@ -520,13 +519,13 @@ impl<'a> User<'a> {
             for _ in 0..repeated {
                 state.said.push((Stream::Err, "ERROR from http_request\n".to_owned()));
             }
-            // What logs a user in may fail for nothing.
+            // A failed login is not counted.
             state.tally.failed += u64::from(self.is_walking);
         }
         self.chain.clear();
     }
 
-    /// Goes on with what is next.
+    /// Continues with the next request.
     fn go_on(&mut self) -> Turn {
         let mut pause = Nanos::ZERO;
         let Some(url) = self.next(&mut pause) else { return Turn::Leaves };
@@ -536,7 +535,7 @@ impl<'a> User<'a> {
         Turn::after(pause)
     }
 
-    /// A part of the page, or, after a pause, the next of the URLs.
+    /// A part of the page, or, after a pause, the next URL.
     fn next(&mut self, pause: &mut Nanos) -> Option<Url> {
         let settings = &self.battle.settings;
         if self.is_walking {
@@ -565,7 +564,7 @@ impl<'a> User<'a> {
             return None;
         }
         if settings.internet {
-            // Rounded, not cut off: the first URL has half a share, the last one and a half.
+            // Rounded and not truncated, as in siege: the first URL has half a share, the last one and a half.
             self.at = ((self.random.random::<f64>() * n as f64 + 0.5) as usize).min(n - 1);
         } else if self.at >= n {
             self.at = 0;
@@ -576,7 +575,7 @@ impl<'a> User<'a> {
         Some(self.battle.urls[self.at].clone())
     }
 
-    /// Whom to ask for its URL; says so where there is nobody.
+    /// The origin of its URL; prints a message if there is none.
     fn make_ready(&mut self) -> Option<Origin> {
         if matches!(self.url.scheme, Scheme::Unsupported | Scheme::Ftp) {
             if self.battle.settings.verbose {
@@ -604,7 +603,7 @@ impl<'a> User<'a> {
         }
     }
 
-    /// From 1 on in whole seconds, which are rounded; below in microseconds.
+    /// From 1 second in whole seconds, rounded; below in microseconds.
     fn pause(&mut self) -> Nanos {
         let delay = self.battle.settings.delay;
         if delay >= 1.0 {
@@ -618,7 +617,7 @@ impl<'a> User<'a> {
     }
 }
 
-/// The status of a reply, also of one that is cut off behind its head; without one it is taken for good.
+/// The status of a reply, even if it is cut off after its head; without a status it counts as good.
 fn status(answer: &Answer<'_>) -> u16 {
     if answer.sample.status == 0 { 200 } else { answer.sample.status }
 }

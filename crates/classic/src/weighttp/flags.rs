@@ -1,5 +1,5 @@
-//! The flags of weighttp 0.4: what was typed, taken apart in its order, with its complaints. Owns every
-//! letter of its option string, and the request that it makes of them. Start reading at [`parse`].
+//! The flags of weighttp 0.4: the command line, parsed in its order, with its error messages. Owns every letter of its
+//! option string, and the request made from them. Start reading at [`parse`].
 
 use std::net::SocketAddr;
 
@@ -8,13 +8,13 @@ use crate::command::{Call, ExitMessage, Getopt, Item, Order, Texts, atoi};
 /// weighttp's own option string.
 pub(super) const LETTERS: &str = ":hv6kn:t:c:H:";
 
-/// What it prints before anything else.
+/// What it prints first.
 pub(super) const BANNER: &str =
     "weighttp 0.4 - a lightweight and simple webserver benchmarking tool\n\n";
 
 const USER_AGENT: &str = "User-Agent: weighttp/0.4";
 
-/// What was typed.
+/// The parsed command line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Flags {
     pub(super) requests: u64,
@@ -29,10 +29,10 @@ pub(super) struct Flags {
     pub(super) url: Url,
 }
 
-/// A URL as weighttp takes it apart.
+/// A URL as weighttp parses it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Url {
-    /// Which weighttp refuses, and joust does not.
+    /// weighttp rejects TLS; joust does not.
     pub(super) is_tls: bool,
     pub(super) host: String,
     pub(super) port: u16,
@@ -40,7 +40,7 @@ pub(super) struct Url {
     pub(super) path: String,
 }
 
-/// Flags as they come.
+/// The flags during parsing.
 struct TypedFlags {
     requests: u64,
     threads: u8,
@@ -50,10 +50,10 @@ struct TypedFlags {
     headers: Vec<String>,
 }
 
-/// Takes the arguments apart.
+/// Parses the arguments.
 ///
 /// # Errors
-/// What weighttp says instead of running.
+/// What weighttp prints instead of running.
 pub(super) fn parse(call: &Call<'_>) -> Result<Flags, ExitMessage> {
     let none = Vec::new();
     let mut typed = TypedFlags {
@@ -94,12 +94,12 @@ fn said(texts: Texts, code: u8) -> ExitMessage {
     ExitMessage { texts, code }
 }
 
-/// A complaint, then how weighttp is used.
+/// An error message, then weighttp's usage.
 fn helped(complaint: &str) -> ExitMessage {
     said(Texts::out(BANNER).and_err(format!("error: {complaint}\n\n")).and_out(HELP), 1)
 }
 
-/// A complaint of what is past the arguments.
+/// An error message for a problem other than the arguments.
 pub(super) fn fatal(complaint: &str) -> ExitMessage {
     said(Texts::out(BANNER).and_err(format!("error: {complaint}\n")), 1)
 }
@@ -124,7 +124,7 @@ impl TypedFlags {
             '6' => self.ipv6 = true,
             'k' => self.keep_alive = true,
             'n' => self.requests = count(&value),
-            // Cut to the width of weighttp's variables: 257 threads are one.
+            // Truncated to the width of weighttp's variables: 257 threads become 1.
             't' => self.threads = atoi(&value) as u8,
             'c' => self.clients = atoi(&value) as u16,
             'H' => self.headers.push(value),
@@ -160,7 +160,7 @@ impl TypedFlags {
     }
 }
 
-/// Digits and nothing else; anything else is the largest number, and insane.
+/// Only digits; anything else becomes the largest number, which is then rejected.
 fn count(text: &str) -> u64 {
     text.bytes()
         .try_fold(0u64, |sum, digit| {
@@ -170,7 +170,7 @@ fn count(text: &str) -> u64 {
         .unwrap_or(u64::MAX)
 }
 
-/// The first colon ends the host, wherever it stands.
+/// The first colon ends the host, wherever it is.
 fn parse_url(whole: &str) -> Result<Url, ExitMessage> {
     let (is_tls, rest) = scheme(whole);
     let (host, port, path) = match rest.split_once(':') {
@@ -190,7 +190,7 @@ fn parse_url(whole: &str) -> Result<Url, ExitMessage> {
     Ok(Url { is_tls, host: host.to_owned(), port, path: path.to_owned() })
 }
 
-/// Whether a URL is one of https, and what stands behind its scheme, which may be left out.
+/// Whether a URL is https, and the text after its optional scheme.
 pub(super) fn scheme(url: &str) -> (bool, &str) {
     match url.strip_prefix("https://") {
         Some(rest) => (true, rest),
@@ -198,12 +198,12 @@ pub(super) fn scheme(url: &str) -> (bool, &str) {
     }
 }
 
-/// What stands for no port.
+/// The default port.
 pub(super) fn default_port(is_tls: bool) -> u16 {
     if is_tls { 443 } else { 80 }
 }
 
-/// A host as the field Host has it.
+/// A host in the form of the Host field.
 pub(super) fn host_field(is_tls: bool, host: &str, port: u16) -> String {
     if port == default_port(is_tls) { host.to_owned() } else { format!("{host}:{port}") }
 }
@@ -226,10 +226,10 @@ impl Flags {
         head.into_bytes()
     }
 
-    /// The first address of the version that is asked for.
+    /// The first address of the requested IP version.
     ///
     /// # Errors
-    /// What weighttp says where there is none.
+    /// What weighttp prints if there is none.
     pub(super) fn resolve(&self, call: &Call<'_>) -> Result<SocketAddr, ExitMessage> {
         let host = &self.url.host;
         let found = call.world.resolve(host, self.url.port).unwrap_or_default();
@@ -349,7 +349,7 @@ mod tests {
         );
     }
 
-    /// The quirk: counts are cut to 8 and 16 bits.
+    /// A quirk: counts are truncated to 8 and 16 bits.
     #[test]
     fn counts_are_as_wide_as_weighttp_s() {
         let flags = parsed("-n 70000 -t 257 -c 65537 h").unwrap();

@@ -1,5 +1,5 @@
-//! What weighttp's reports hide or get wrong, said of the run at hand. Owns the sentences; must not change
-//! a figure. Start reading at [`old`].
+//! What weighttp's reports hide or get wrong, for the run at hand. Owns the sentences; must not change a figure. Start
+//! reading at [`old`].
 
 use record::{LoadRecord, Outcome, Sample};
 use units::Nanos;
@@ -8,13 +8,13 @@ use super::flags::Flags;
 use super::workers::Counts;
 use crate::command::notes::found;
 
-/// Share of the time for which a thread that is done early is worth a word.
+/// Share of the time above which an early finished thread is mentioned.
 const IDLE_MIN: f64 = 0.05;
 
-/// Rates below this lose a hundredth and more where they are cut to whole numbers.
+/// Rates below this lose a hundredth or more by truncation to whole numbers.
 const SMALL: f64 = 100.0;
 
-/// Of 0.4: a sentence for each thing, none where there is nothing.
+/// For 0.4: one sentence for each point that applies; possibly none.
 pub(super) fn old(flags: &Flags, counts: &Counts, record: &LoadRecord) -> Vec<String> {
     let mut notes = Vec::new();
     if counts.errored > 0 {
@@ -58,7 +58,7 @@ pub(super) fn old(flags: &Flags, counts: &Counts, record: &LoadRecord) -> Vec<St
     notes
 }
 
-/// Of 0.5, where a request that has waited so many seconds counts as hung when the load is interrupted.
+/// For 0.5. A request that has waited `cut_off` seconds counts as hung when the load is interrupted.
 pub(super) fn new(cut_off: u64, counts: &Counts, record: &LoadRecord) -> Vec<String> {
     let mut notes = Vec::new();
     let waited = |sample: &Sample| sample.done.saturating_sub(sample.sent.max(sample.due));
@@ -82,7 +82,7 @@ pub(super) fn new(cut_off: u64, counts: &Counts, record: &LoadRecord) -> Vec<Str
     notes
 }
 
-/// Of either version.
+/// For either version.
 fn common(counts: &Counts, record: &LoadRecord) -> Vec<String> {
     let mut notes = Vec::new();
     let (first, last) = (counts.ends.iter().min(), counts.ends.iter().max());

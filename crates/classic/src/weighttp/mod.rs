@@ -1,6 +1,6 @@
-//! weighttp: 0.4, the classic, and in [`new`] 0.5, a rewrite. Command lines, requests, reports, and reports
-//! read back. Owns all that is particular to it. Source of the facts: lighttpd/weighttp,
-//! `src/weighttp.c`, `src/worker.c` and `src/client.c` of 0.4. Start reading at [`command`].
+//! weighttp: 0.4, the classic, and in [`new`] 0.5, a rewrite. Command lines, requests, reports, and parsing the
+//! reports. Owns everything specific to it. Source of the facts: lighttpd/weighttp, `src/weighttp.c`, `src/worker.c`
+//! and `src/client.c` of 0.4. Start reading at [`command`].
 
 mod flags;
 mod footnotes;
@@ -38,13 +38,13 @@ pub(crate) static TOOL: Tool = Tool {
     read: read::read_reports,
 };
 
-/// weighttp waits for ever; a load has an end.
+/// weighttp waits for ever; a load needs a limit.
 const TIMEOUT: Nanos = Nanos::from_secs(3600);
 
-/// The version that --version-style may ask for in place of the classic.
+/// The version that --version-style can choose instead of the classic.
 const NEW: &str = "0.5";
 
-/// What a command line of weighttp asks for.
+/// Handles a command line of weighttp.
 fn command(call: &Call<'_>) -> CommandOutcome {
     let run = match call.own.value("--version-style") {
         Some(NEW) => new::run(call),
@@ -67,15 +67,15 @@ fn old(call: &Call<'_>) -> Result<Run, ExitMessage> {
     Ok(Run { plan, footnotes, printer, scenario: Some(scenario) })
 }
 
-/// As the other tools have it, which verify no certificate.
+/// Like the other tools, which do not verify certificates.
 fn tls() -> TlsPlan {
     TlsPlan { insecure: true, resume: 0.0, ..TlsPlan::default() }
 }
 
-/// What is to be said of a URL of https.
+/// The footnote about an https URL.
 fn of_https(is_tls: bool) -> Vec<String> {
     let text =
-        "weighttp speaks no TLS and would have refused this URL; no certificate was verified";
+        "weighttp does not support TLS and would reject this URL; no certificate was verified";
     is_tls.then(|| text.to_owned()).into_iter().collect()
 }
 
@@ -107,7 +107,7 @@ fn plan(flags: &Flags, call: &Call<'_>) -> Result<LoadPlan, ExitMessage> {
         stop: LoadStop { requests: Some(flags.requests), duration: None },
         timeout: TIMEOUT,
         drain: Nanos::ZERO,
-        // What is a success is counted by the users.
+        // The users count what is a success.
         verify: Verify { status_min: 0, status_max: 999, ..Verify::default() },
         ..LoadPlan::get(addr, &url.path)
     })

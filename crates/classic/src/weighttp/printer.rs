@@ -8,14 +8,14 @@ use super::workers::{Shared, part};
 use super::{footnotes, text};
 use crate::command::{Closing, Finished, Printer, Progress, Texts};
 
-/// As a shell has it of a program that Ctrl-C ended: weighttp does not catch it.
+/// A shell's exit code for a program that Ctrl-C ended: weighttp does not catch it.
 const INTERRUPTED: u8 = 130;
 
 /// weighttp in one run.
 pub(super) struct Weighttp {
     flags: Flags,
     shared: Arc<Shared>,
-    /// Requests of thread 1 that progress has told of.
+    /// Requests of thread 1 that progress has reported.
     told: u64,
 }
 
@@ -24,7 +24,7 @@ impl Weighttp {
         Self { flags, shared, told: 0 }
     }
 
-    /// Errors, and lines of progress, since the last time.
+    /// Errors, and lines of progress, since the last call.
     fn so_far(&mut self) -> Texts {
         let done = self.shared.done_by_first.load(Ordering::Relaxed);
         let todo = part(self.flags.requests, self.flags.threads, 0);

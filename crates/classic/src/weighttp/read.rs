@@ -1,4 +1,4 @@
-//! weighttp's reports read back, of 0.4 (lines) and of 0.5 (JSON). Source of the layouts:
+//! Parses weighttp's reports, of 0.4 (lines) and of 0.5 (JSON). Source of the layouts:
 //! lighttpd/weighttp, `src/weighttp.c`. Start reading at [`read_reports`].
 
 use std::collections::BTreeMap;
@@ -20,7 +20,7 @@ static LINES: Layout =
 static JSON: Layout =
     Layout { tool: "weighttp", fields: JSON_FIELDS, order: FieldOrder::Free, finish: nothing };
 
-/// That of 0.5 has no article.
+/// The banner of 0.5 has no article.
 const BANNER: Field = field("weighttp # -", |at, to| {
     let _ = at.says("a");
     at.says("lightweight and simple webserver")?;
@@ -49,7 +49,7 @@ const LINES_FIELDS: &[Field] = &[
     })
     .signs()
     .always(),
-    // h2load has the same line with "timeout" behind it, and then these words have a comma.
+    // h2load has the same line with "timeout" after it, and then these words have a comma.
     field("requests: # total, # started, # done, # succeeded, # failed, # errored", |at, to| {
         to.requests.started = Some(at.hash_count(1)?);
         to.requests.complete = Some(at.hash_count(2)?);
@@ -59,7 +59,7 @@ const LINES_FIELDS: &[Field] = &[
         Some(())
     })
     .always(),
-    // In one: h2load has a line like the first.
+    // Combined, because h2load has a line like the first.
     field(
         "status codes: # 2xx, # 3xx, # 4xx, # 5xx traffic: # bytes total, # bytes http, # bytes data",
         |at, to| {
@@ -131,7 +131,7 @@ const JSON_FIELDS: &[Field] = &[
     .always(),
 ];
 
-/// `spawning thread #1: 5 concurrent requests, 250 total requests`: what all threads have together.
+/// `spawning thread #1: 5 concurrent requests, 250 total requests`: summed over all threads.
 fn spawning(at: &mut Cursor<'_, '_>, to: &mut Report, thread: u64) -> Option<()> {
     let connections = at.count()?;
     at.says("concurrent requests")?;
@@ -139,7 +139,7 @@ fn spawning(at: &mut Cursor<'_, '_>, to: &mut Report, thread: u64) -> Option<()>
     Some(())
 }
 
-/// The entries of an object with these names; `None` without any.
+/// The entries of an object with these names; `None` if there are none.
 fn entries(at: &mut Cursor<'_, '_>, names: &[&str]) -> Option<BTreeMap<String, f64>> {
     let known = |name: &String| names.contains(&name.as_str());
     let entries: BTreeMap<_, _> = numbers(at).into_iter().filter(|(name, _)| known(name)).collect();

@@ -1,4 +1,4 @@
-//! weighttp's reports written and read back, and their layout where figures are fixed.
+//! Writing weighttp's reports and parsing them back, and their layout with fixed figures.
 
 use std::sync::Arc;
 
@@ -23,7 +23,7 @@ fn flags(line: &str) -> Flags {
         .expect("a command line")
 }
 
-/// What threads tell when each has heard its samples.
+/// The shared state after each thread has received its samples.
 fn heard(flags: &Flags, samples: &[&[Sample]]) -> Arc<Shared> {
     let rules = Rules::Old { keep_alive: flags.keep_alive };
     let workers = Workers::new(b"GET".to_vec(), flags.requests, flags.threads, rules);
@@ -82,7 +82,7 @@ fn a_run_is_printed_as_weighttp_prints_it() {
     }
 }
 
-/// It is the signal that ends weighttp.
+/// The signal ends weighttp.
 #[test]
 fn an_interrupted_run_has_no_report() {
     let flags = flags("-n 7 h");

@@ -9,7 +9,7 @@ pub(super) fn opening(requests: u64, clients: u32, threads: u32) -> String {
     text
 }
 
-/// A line a thread.
+/// One line per thread.
 pub(super) fn spawning(requests: u64, clients: u32, threads: u32) -> String {
     let line = |thread| {
         let clients = part(clients.into(), threads, thread);
@@ -22,8 +22,7 @@ pub(super) fn spawning(requests: u64, clients: u32, threads: u32) -> String {
     (0..threads).map(line).collect()
 }
 
-/// The lines of progress that are due between so many and this many requests of `todo`, which are thread
-/// 1's alone.
+/// The lines of progress that are due between `told` and `done` requests of `todo`, which are those of thread 1 only.
 pub(super) fn progress(told: u64, done: u64, todo: u64) -> String {
     let every = (todo / 10).max(1);
     let next = told / every + 1;
@@ -31,8 +30,8 @@ pub(super) fn progress(told: u64, done: u64, todo: u64) -> String {
     (next..=done / every).map(|nth| format!("progress: {:>3}% done\n", percent(nth))).collect()
 }
 
-/// The report. `micros` is the time that it took; rates are cut to whole numbers, and requests that errored
-/// are none: weighttp forgets to add them up.
+/// The report. `micros` is the duration; rates are truncated to whole numbers, and the number of errored requests is
+/// always 0: weighttp forgets to add them up.
 pub(super) fn report(requests: u64, counts: &Counts, micros: u64) -> String {
     let (secs, millis) = (micros / 1_000_000, micros / 1000 % 1000);
     let seconds = (micros as f64 / 1e6).max(1e-6);
@@ -55,7 +54,7 @@ pub(super) fn report(requests: u64, counts: &Counts, micros: u64) -> String {
 mod tests {
     use super::*;
 
-    /// The quirk: progress is of thread 1, each tenth of its share, rounded down.
+    /// A quirk: progress covers thread 1, each tenth of its share, rounded down.
     #[test]
     fn progress_is_told_each_tenth_of_a_share() {
         let percents = |todo| -> Vec<String> {

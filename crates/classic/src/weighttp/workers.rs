@@ -1,10 +1,9 @@
-//! weighttp's threads and their clients: who asks when, and what is counted of it. Owns the division of
-//! requests among threads, what weighttp takes for a success and for an error. Start reading at
-//! [`Workers`].
+//! weighttp's threads and their clients: who sends when, and what is counted. Owns the division of requests among
+//! threads, and what weighttp treats as a success or an error. Start reading at [`Workers`].
 //!
-//! Before the start each thread gets its part of the connections and its part of the requests, and what is
-//! left over goes to the first ones. In a thread the requests are one pool for all its connections; a
-//! thread that is done leaves its connections idle while others go on.
+//! Before the start each thread gets its part of the connections and of the requests; the remainder goes to the first
+//! threads. Within a thread all connections share one pool of requests. A thread that is done leaves its connections
+//! idle while others continue.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -17,19 +16,19 @@ use units::Nanos;
 
 use crate::command::RequestAccount;
 
-/// Lines of error that are kept until they are said.
+/// Most error lines that are kept until they are printed.
 const ERRORS_MAX: usize = 10_000;
 
 /// Longest head that 0.4 reads.
 const HEAD_MAX: usize = 32 * 1024;
 
-/// Part `index` of `total` in `n_parts`, what is left over to the first ones.
+/// Part `index` of `total` in `n_parts`; the remainder goes to the first parts.
 pub(super) fn part(total: u64, n_parts: u32, index: u32) -> u64 {
     let n_parts = u64::from(n_parts);
     total / n_parts + u64::from(u64::from(index) < total % n_parts)
 }
 
-/// Which of the two counts.
+/// The version whose rules count.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Rules {
     /// 0.4; whether with -k.
@@ -47,7 +46,7 @@ pub(super) struct Workers {
     shared: Arc<Shared>,
 }
 
-/// What threads tell while they run, and at their end.
+/// What threads report while they run, and at their end.
 #[derive(Debug, Default)]
 pub(super) struct Shared {
     /// Requests that the first thread has done.
@@ -62,7 +61,7 @@ struct Errors {
     n: usize,
 }
 
-/// What is counted.
+/// The counts.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Counts {
     pub(super) started: u64,
@@ -71,18 +70,17 @@ pub(super) struct Counts {
     pub(super) failed: u64,
     /// Of them: no reply, or none that weighttp can read.
     pub(super) errored: u64,
-    /// 2xx to 5xx; in 0.4 what is below 200 is among the second.
+    /// 2xx to 5xx; in 0.4 statuses below 200 count as the second.
     pub(super) classes: [u64; 4],
     pub(super) bytes: u64,
-    /// What came behind heads, whatever its framing; in 0.4 of those that succeeded.
+    /// Bytes after the heads, including any framing; in 0.4 those of successful requests.
     pub(super) bodies: u64,
-    /// For footnotes: of bodies that 0.4 takes for heads; when each thread was done; lines of error that
-    /// were left out.
+    /// For footnotes: body bytes that 0.4 counts as heads; when each thread was done; error lines that were left out.
     pub(super) failed_bodies: u64,
     pub(super) ends: Vec<Nanos>,
     pub(super) unsaid: u64,
-    /// Of `done`: those that 0.4 would have sent in vain, and that were not sent here; and replies that
-    /// are in no figure, since it would not have come to their requests.
+    /// Of `done`: those that 0.4 would have sent without success, and that were not sent here; and replies
+    /// that no figure includes, because 0.4 would not have sent their requests.
     pub(super) in_vain: u64,
     pub(super) left_out: u64,
 }
@@ -92,14 +90,14 @@ impl Workers {
         Self { request, requests, threads, rules, shared: Arc::default() }
     }
 
-    /// What threads tell.
+    /// The shared state of the threads.
     pub(super) fn shared(&self) -> Arc<Shared> {
         Arc::clone(&self.shared)
     }
 }
 
 impl Shared {
-    /// What was counted, when all threads have ended.
+    /// The counts, when all threads have ended.
     pub(super) fn counts(&self) -> Counts {
         let mut counts = self.counts.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let errors = self.errors.lock().unwrap_or_else(PoisonError::into_inner);
@@ -107,7 +105,7 @@ impl Shared {
         counts
     }
 
-    /// Lines of error since the last call.
+    /// Error lines since the last call.
     pub(super) fn take_errors(&self) -> String {
         let mut errors = self.errors.lock().unwrap_or_else(PoisonError::into_inner);
         errors.lines.drain(..).map(|line| format!("error: {line}\n")).collect()
@@ -141,7 +139,7 @@ struct Worker<'a> {
     all: &'a Workers,
     seats: Seats,
     todo: u64,
-    /// Requests that were asked, and those that clients are about to ask.
+    /// Requests that were sent, including those that clients are about to send.
     n_begun: u64,
     counts: Counts,
 }
@@ -177,13 +175,13 @@ impl Users for Worker<'_> {
 }
 
 impl Worker<'_> {
-    /// Whether 0.4 would have sent a request before this one on a connection that the server was closing:
-    /// it sends its next one at once, and does not look. Here it went out on a new one.
+    /// Whether 0.4 would have sent a request before this one on a connection that the server was closing: it sends its
+    /// next one at once, without checking. Here the request went out on a new connection.
     fn is_in_vain(&self, sample: &Sample) -> bool {
         self.all.rules == Rules::Old { keep_alive: true } && sample.carrier == Carrier::Replacing
     }
 
-    /// Counts the request that 0.4 would have sent in vain, and says whether it would have had another.
+    /// Counts the request that 0.4 would have sent without success, and returns whether it would have had another.
     fn send_in_vain(&mut self) -> bool {
         let counts = &mut self.counts;
         counts.done += 1;
@@ -207,7 +205,7 @@ impl Drop for Worker<'_> {
 }
 
 impl Counts {
-    /// A request has ended.
+    /// Adds a request that has ended.
     pub(super) fn add(&mut self, rules: Rules, sample: &Sample, head: &[u8]) {
         self.done += 1;
         self.bytes += sample.bytes_read;
@@ -224,8 +222,8 @@ impl Counts {
             Rules::Old { .. } => is_whole && is_readable(head),
             Rules::New => is_whole,
         };
-        // The status counts as soon as it is read, whatever becomes of the rest. Of what broke off no head is
-        // kept: it is taken for one of HTTP/1.1.
+        // The status counts as soon as it is read, whatever happens to the rest. Replies that broke off have no stored
+        // head: they are assumed to be HTTP/1.1.
         let is_seen = rules == Rules::New || head.is_empty() || head.starts_with(VERSION);
         let is_class = self.classify(rules, sample.status, is_seen);
         let is_success = is_read && is_class && sample.status < 400;
@@ -242,7 +240,7 @@ impl Counts {
         }
     }
 
-    /// Counts the status; whether weighttp knows such a one.
+    /// Counts the status; returns whether weighttp knows it.
     fn classify(&mut self, rules: Rules, status: u16, is_seen: bool) -> bool {
         let index = match (status / 100, rules) {
             (0, _) => return false,
@@ -269,7 +267,7 @@ impl Counts {
         self.left_out += other.left_out;
     }
 
-    /// Each request of the load succeeded, failed, or has no end.
+    /// Each request of the load succeeded, failed, or is unfinished.
     pub(super) fn tally(&self, record: &LoadRecord) -> RequestAccount {
         let left_out = self.left_out + record.requests.unanswered;
         let by_outcome = (self.succeeded + self.failed).saturating_sub(self.in_vain);
@@ -277,12 +275,12 @@ impl Counts {
     }
 }
 
-/// What a reply begins with that 0.4 reads.
+/// The beginning of a reply that 0.4 can read.
 const VERSION: &[u8] = b"HTTP/1.1 ";
 
-/// Whether 0.4 can read a reply with that head: of HTTP/1.1, not too long, and of a length that is told
-/// beforehand, with -k or without. A 204 has none, and fails. It knows fields by their names, a colon and
-/// a space, and gives up on a Connection or a coding that it does not know.
+/// Whether 0.4 can read a reply with that head: HTTP/1.1, not too long, and with a length given in the head, with -k or
+/// without. A 204 has none, and fails. 0.4 recognises fields by their names, a colon and a space, and gives up on an
+/// unknown Connection or coding.
 fn is_readable(head: &[u8]) -> bool {
     let (mut length, mut is_chunked) = (None, false);
     for line in head.split(|byte| *byte == b'\n') {
@@ -311,7 +309,7 @@ fn begins_with(text: &[u8], begin: &str) -> bool {
     text.get(..begin.len()).is_some_and(|text| text.eq_ignore_ascii_case(begin.as_bytes()))
 }
 
-/// What weighttp says on stderr; of an orderly end inside a reply it is silent.
+/// weighttp's message on stderr; there is none for an orderly end inside a reply.
 pub(super) fn complaint(sample: &Sample) -> Option<&'static str> {
     let is_lost = sample.at_end == AtEnd::Lost;
     Some(match sample.outcome {
@@ -360,7 +358,7 @@ pub(super) mod tests {
         counts
     }
 
-    /// The quirk: what is left over goes to the first threads.
+    /// A quirk: the remainder goes to the first threads.
     #[test]
     fn requests_are_divided_before_the_start() {
         let parts = |total, n| (0..n).map(|index| part(total, n, index)).collect::<Vec<_>>();
@@ -393,7 +391,7 @@ pub(super) mod tests {
         assert_eq!(workers.shared().done_by_first.load(Ordering::Relaxed), 4);
     }
 
-    /// The quirk: bytes of a reply that failed count as those of heads.
+    /// A quirk: bytes of a failed reply count as those of heads.
     #[test]
     fn success_is_a_whole_reply_below_400() {
         let ok = |status| sample(status, Outcome::Ok);
@@ -404,7 +402,7 @@ pub(super) mod tests {
         assert_eq!((counts.bytes, counts.bodies, counts.failed_bodies), (600, 100, 100));
     }
 
-    /// The quirk: 0.4 counts a status when it has read the first line.
+    /// A quirk: 0.4 counts a status when it has read the first line.
     #[test]
     fn the_status_of_a_reply_that_broke_off_counts() {
         let broken = sample(200, Outcome::ResetAfterFirstByte);

@@ -1,5 +1,5 @@
-//! From a load to wrk's figures, counted as wrk counts. Owns what it takes for an error, for a latency, and
-//! its rate of each thread. Start reading at [`Figures::new`].
+//! Computes wrk's figures from a load, counted as wrk counts. Owns what it treats as an error and as a latency, and its
+//! rate of each thread. Start reading at [`Figures::new`].
 
 use record::{AtEnd, Carrier, LoadRecord, Outcome, Sample};
 use units::Nanos;
@@ -11,23 +11,22 @@ use super::stats::Stats;
 /// What wrk counts and measures.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(super) struct Figures {
-    /// Microseconds from sending to the end of the reply, with those that the correction added.
+    /// Microseconds from sending to the end of the reply, including those that the correction added.
     pub(super) latency: Stats,
-    /// Requests a second of each thread, every 100 ms in which there were some.
+    /// Requests per second of each thread, for every 100 ms with at least one request.
     pub(super) rates: Stats,
     pub(super) complete: u64,
     pub(super) bytes: u64,
     pub(super) errors: Errors,
     /// Microseconds.
     pub(super) runtime: u64,
-    /// For footnotes: latencies that were measured and those that the correction added; the longest
-    /// of those that were dropped.
+    /// For footnotes: number of measured latencies and of those that the correction added; the longest dropped one.
     pub(super) n_measured: u64,
     pub(super) n_added: u64,
     pub(super) dropped_max: Option<Nanos>,
-    /// Of `errors.read`: those that were no failed requests here.
+    /// Of `errors.read`: those that are not failed requests here.
     pub(super) n_read_besides: u64,
-    /// Good replies that a script's end came before.
+    /// Good replies after the script had ended the load.
     pub(super) n_late: u64,
 }
 
@@ -42,11 +41,11 @@ pub(super) struct Errors {
 }
 
 impl Figures {
-    /// What wrk would have counted of this load. `counts`: what a script's users counted themselves.
+    /// What wrk would have counted for this load. `counts`: what a script's users counted themselves.
     pub(super) fn new(flags: &Flags, record: &LoadRecord, counts: Option<&ScriptCounts>) -> Self {
         let asked = Nanos::from_secs(flags.duration).as_secs_f64();
         let seconds = match counts {
-            // wrk waits for its time to pass, also where a script has stopped every thread.
+            // wrk waits for its time to pass, even if a script has stopped every thread.
             Some(counts) if counts.is_stopped && !record.interrupted => record.seconds.max(asked),
             _ => record.seconds,
         };
@@ -57,7 +56,7 @@ impl Figures {
             errors: errors(record, n_read_besides),
             n_read_besides,
             n_late: counts.map_or(0, |counts| counts.late),
-            // Ended at once it took no time at all, by which nothing can be divided.
+            // At least 1, because a load that ended at once took no time, and rates divide by it.
             runtime: ((seconds * 1e6) as u64).max(1),
             rates: rates(record),
             ..Self::default()
@@ -107,7 +106,7 @@ impl Figures {
     }
 }
 
-/// What wrk takes for a read error and joust for none. Of a long load the log holds every k-th request.
+/// What wrk counts as a read error and joust does not. The log of a long load holds every k-th request.
 fn n_read_besides(record: &LoadRecord) -> u64 {
     let n = record.raw.iter().filter(|sample| is_read_error_of_wrk(sample)).count();
     n as u64 * record.raw_stride
@@ -132,20 +131,20 @@ fn errors(record: &LoadRecord, n_read_besides: u64) -> Errors {
     sum
 }
 
-/// Whether wrk counts a read error with that request. It sends its next one at once, and so on a
-/// connection that the server is closing; here it went out on a new one. And it takes the end of a
-/// connection for an error also where that is how a reply without a length ends.
+/// Whether wrk counts a read error with that request. It sends its next one at once, even on a connection that the
+/// server is closing; here it went out on a new one. It also counts the end of a connection as an error if that is how
+/// a reply without a length ends.
 fn is_read_error_of_wrk(sample: &Sample) -> bool {
     let ended_reply = sample.outcome == Outcome::Ok && sample.at_end == AtEnd::Closed;
     sample.carrier == Carrier::Replacing || ended_reply
 }
 
-/// wrk looks ten times a second at each thread. Where nothing was answered since, it looks again
-/// later, and the time until then counts.
+/// wrk checks each thread ten times a second. If nothing was answered since, it checks again later, and the time until
+/// then counts.
 fn rates(record: &LoadRecord) -> Stats {
     let intervals = &record.intervals;
     let threads = record.plan.threads;
-    // Longer than planned where there were many. One that was cut short ended before wrk looks.
+    // Longer than planned if there were many. An interval that was cut short ended before wrk checks.
     let first = intervals.first().map_or(Nanos::ZERO, |interval| interval.length);
     let length = first.max(record.plan.interval);
     let mut rates = Vec::new();
@@ -190,7 +189,7 @@ mod tests {
     fn rates_are_each_thread_s_and_time_without_an_answer_counts_with_the_next() {
         let mut alone =
             [interval(0, &[7]), interval(100, &[0]), interval(200, &[0]), interval(300, &[2])];
-        // 2 in 300 ms: 6.67, cut off.
+        // 2 in 300 ms: 6.67, truncated.
         assert_eq!(seen(1, &alone), [(6, 1), (70, 1)]);
         let two = [interval(0, &[10, 20]), interval(100, &[10, 0])];
         assert_eq!(seen(2, &two), [(100, 2), (200, 1)]);

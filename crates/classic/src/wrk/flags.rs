@@ -1,5 +1,5 @@
-//! wrk's flags: what was typed, with wrk's complaints. Owns every letter and name of its options. Start
-//! reading at [`parse`].
+//! wrk's flags: the command line, with wrk's error messages. Owns every letter and name of its options. Start reading
+//! at [`parse`].
 
 use std::path::PathBuf;
 
@@ -7,10 +7,10 @@ use super::units::{scan_metric, scan_time};
 use super::url::Url;
 use crate::command::{Call, ExitMessage, Getopt, Item, Order, Takes, Texts};
 
-/// wrk's own option string. `r` is in it and nothing takes it: it ends in the usage.
+/// wrk's own option string. It contains `r`, which nothing handles: it ends in the usage.
 pub(super) const LETTERS: &str = "t:c:d:s:H:T:Lrv?";
 
-/// Its long options, and the letter each stands for.
+/// Its long options, with the letter of each.
 pub(super) const NAMES: [(&str, Takes); 9] = [
     ("connections", Takes::Value),
     ("duration", Takes::Value),
@@ -30,7 +30,7 @@ const CONNECTIONS_MAX: u64 = 1_000_000;
 /// Most threads: each has its own histograms, some 270 KB each, and perhaps a Lua state.
 const THREADS_MAX: u64 = 1024;
 
-/// What was typed.
+/// The parsed command line.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Flags {
     pub(super) connections: u32,
@@ -38,16 +38,16 @@ pub(super) struct Flags {
     pub(super) threads: u32,
     /// Seconds, at least 1.
     pub(super) duration: u64,
-    /// Seconds from which on a latency is dropped.
+    /// Seconds from which a latency is dropped.
     pub(super) timeout: u64,
     pub(super) script: Option<PathBuf>,
     /// Of -H, as typed.
     pub(super) headers: Vec<String>,
     pub(super) latency: bool,
-    /// Whether the version is printed first.
+    /// Whether to print the version first.
     pub(super) version: bool,
     pub(super) url: Url,
-    /// The URL as typed and what stands behind it: what a script's init is given.
+    /// The URL as typed and the arguments after it, which a script's init receives.
     pub(super) operands: Vec<String>,
 }
 
@@ -58,10 +58,10 @@ impl Flags {
     }
 }
 
-/// Takes the arguments apart.
+/// Parses the arguments.
 ///
 /// # Errors
-/// What wrk says instead of running.
+/// What wrk prints instead of running.
 pub(super) fn parse(call: &Call<'_>) -> Result<Flags, ExitMessage> {
     let mut typed = TypedFlags::default();
     let mut getopt = Getopt::new(LETTERS, Order::Permuted, call.args).with_names(&NAMES);
@@ -73,7 +73,7 @@ pub(super) fn parse(call: &Call<'_>) -> Result<Flags, ExitMessage> {
                 let at = NAMES.iter().position(|(other, _)| *other == name);
                 (LETTER_OF[at.expect("getopt gives names of the list")], value)
             }
-            // What ends in the usage.
+            // Other items end in the usage.
             _ => ('?', None),
         };
         let value = value.unwrap_or_default();
@@ -83,7 +83,7 @@ pub(super) fn parse(call: &Call<'_>) -> Result<Flags, ExitMessage> {
     typed.finish(operands, call)
 }
 
-/// Flags as they come.
+/// The flags during parsing.
 struct TypedFlags {
     connections: u64,
     threads: u64,
@@ -92,7 +92,7 @@ struct TypedFlags {
     script: Option<PathBuf>,
     headers: Vec<String>,
     latency: bool,
-    /// How often.
+    /// How often it was given.
     version: usize,
 }
 
@@ -128,7 +128,7 @@ impl TypedFlags {
         Some(())
     }
 
-    /// What can only be judged when all is there, in wrk's order.
+    /// Checks that need all flags, in wrk's order.
     fn finish(self, operands: Vec<String>, call: &Call<'_>) -> Result<Flags, ExitMessage> {
         let Some(typed_url) = operands.first().filter(|_| self.threads > 0 && self.duration > 0)
         else {
@@ -143,7 +143,7 @@ impl TypedFlags {
         for (flag, number, most) in [
             ("-c", self.connections, CONNECTIONS_MAX),
             ("-t", self.threads, THREADS_MAX),
-            // Nanoseconds in 64 bits.
+            // Nanoseconds must fit 64 bits.
             ("-d", self.duration, u64::MAX / 2_000_000_000),
         ] {
             if number > most {
@@ -170,7 +170,7 @@ impl TypedFlags {
 /// What `-v` prints.
 pub(super) const VERSION: &str = "wrk 4.1.0 [epoll] Copyright (C) 2012 Will Glozer\n";
 
-/// A complaint, then how wrk is used.
+/// An error message, then wrk's usage.
 fn usage(typed: &TypedFlags, complaint: &str) -> ExitMessage {
     let texts = Texts::out(VERSION.repeat(typed.version)).and_err(complaint);
     ExitMessage { texts: texts.and_out(include_str!("usage.txt")), code: 1 }

@@ -1,5 +1,5 @@
-//! What wrk's report hides or gets wrong, said of the run at hand. Owns the sentences; must not change
-//! a figure. Start reading at [`footnotes`].
+//! What wrk's report hides or gets wrong, for the run at hand. Owns the sentences; must not change a figure. Start
+//! reading at [`footnotes`].
 
 use record::{LoadRecord, Outcome};
 use units::Nanos;
@@ -9,7 +9,7 @@ use super::flags::Flags;
 use super::units::{format_micros, format_seconds};
 use crate::command::notes::found;
 
-/// What one may not expect, known before the load.
+/// Limitations known before the load.
 pub(super) fn before(flags: &Flags) -> Vec<String> {
     let mut notes = Vec::new();
     if flags.url.is_tls() {
@@ -28,7 +28,7 @@ pub(super) fn before(flags: &Flags) -> Vec<String> {
     notes
 }
 
-/// A sentence for each thing that the load showed, none where there is nothing.
+/// One sentence for each point that the load showed; possibly none.
 pub(super) fn footnotes(flags: &Flags, figures: &Figures, record: &LoadRecord) -> Vec<String> {
     let mut notes = Vec::new();
     notes.extend(dropped(flags, figures));
@@ -58,7 +58,7 @@ fn dropped(flags: &Flags, figures: &Figures) -> Option<String> {
     ))
 }
 
-/// Those that wrk counts nowhere: it looks at the time of a request when its reply is there.
+/// Requests that wrk counts nowhere: it reads the time of a request when its reply arrives.
 fn late_at_end(flags: &Flags, record: &LoadRecord) -> Option<String> {
     if record.raw_stride > 1 {
         return None;
@@ -94,7 +94,7 @@ fn added(figures: &Figures, record: &LoadRecord) -> Option<String> {
     Some(text)
 }
 
-/// The longest stretch in which no reply came at all, where it lies within the load.
+/// The longest period without any reply, if it lies within the load.
 fn silence(record: &LoadRecord) -> Option<String> {
     let first = record.intervals.iter().position(|interval| interval.ok > 0)?;
     let last = record.intervals.iter().rposition(|interval| interval.ok > 0)?;

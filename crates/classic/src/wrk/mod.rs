@@ -1,9 +1,9 @@
-//! wrk, of 4.0 to 4.2: its command line, its scripts, its report, and its report read back. Owns all that is particular
-//! to it. Source of the facts: wg/wrk, `src/wrk.c`, `src/script.c`, `src/stats.c`, and Debian's wrk 4.1.0, which is
-//! trusted where the two differ. Start reading at [`command`].
+//! wrk, of 4.0 to 4.2: its command line, its scripts, its report, and parsing that report. Owns everything specific to
+//! it. Source of the facts: wg/wrk, `src/wrk.c`, `src/script.c`, `src/stats.c`, and Debian's wrk 4.1.0, which decides
+//! if they differ. Start reading at [`command`].
 //!
-//! What a script cannot change is asked by the plan, whose one request is wrk's byte for byte. What it
-//! can change is asked by a scenario ([`lua::Users`]).
+//! The plan sends what a script cannot change: its only request is wrk's byte for byte. A scenario ([`lua::Users`])
+//! sends what a script can change.
 
 #[cfg(feature = "lua")]
 mod figures;
@@ -41,13 +41,13 @@ pub(crate) static TOOL: Tool = Tool {
     about: "wrk: a closed loop on several threads, HTTP/1.1, scripts in Lua",
     counts_differently: &[
         "replies with 4xx and 5xx count as requests like any other; its line of non-2xx or 3xx counts those of 400 and above",
-        "a reply that took longer than its timeout (2 s unless --timeout) counts as a request and as an error, and stands in no figure of latency; one that never comes is in no figure at all",
-        "what is still out when the load ends is not counted",
+        "a reply that took longer than its timeout (2 s unless --timeout) counts as a request and as an error, but not in latency; a reply that never comes is not counted anywhere",
+        "requests in flight when the load ends are not counted",
         "requests on a connection that broke are sent again and counted once; the errors count beside them",
         "where replies took longer than twice the mean time between the requests of a connection, it adds latencies that nobody measured",
-        "the rate is taken over the time that the threads ran, from before the connections stood",
+        "the rate covers the threads' run time, which includes connecting",
         "bytes include heads",
-        "a latency is taken from the sending: what a request waited to be sent is in none (closed loop)",
+        "latency starts when a request is sent: waiting before that is not included (closed loop)",
     ],
     #[cfg(feature = "lua")]
     command: Some(command),
@@ -57,7 +57,7 @@ pub(crate) static TOOL: Tool = Tool {
     read: read::read_reports,
 };
 
-/// What a command line of wrk asks for.
+/// Handles a command line of wrk.
 #[cfg(feature = "lua")]
 fn command(call: &Call<'_>) -> CommandOutcome {
     let prepared = flags::parse(call).and_then(|flags| plan::prepare(flags, call.world));

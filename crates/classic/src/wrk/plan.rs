@@ -1,5 +1,5 @@
-//! From wrk's flags to a plan: its request as Lua makes it, where it goes, and when the load ends. Owns
-//! what wrk does before its first request. Start reading at [`prepare`].
+//! Makes a plan from wrk's flags: its request as Lua makes it, its server, and the end of the load. Owns what wrk does
+//! before its first request. Start reading at [`prepare`].
 
 use std::net::SocketAddr;
 use std::path::Path;
@@ -14,13 +14,13 @@ use super::lua::{Script, ScriptUsers, Scripts};
 use super::printer::Wrk;
 use crate::command::{ExitMessage, Run, Stream, Surroundings, strerror};
 
-/// wrk itself never gives up waiting for a reply: as long as joust can wait. Longer loads are rare.
+/// wrk itself never stops waiting for a reply, so this is joust's maximum. Longer loads are rare.
 const TIMEOUT: Nanos = Nanos::from_secs(1200);
 
-/// All that is to be done.
+/// Prepares the run.
 ///
 /// # Errors
-/// What wrk says before its first request, and then does not run.
+/// What wrk prints before its first request instead of running.
 pub(super) fn prepare(flags: Flags, world: &dyn Surroundings) -> Result<Run, ExitMessage> {
     let mut complaints = String::new();
     let script =
@@ -40,12 +40,12 @@ pub(super) fn prepare(flags: Flags, world: &dyn Surroundings) -> Result<Run, Exi
         requests: vec![described(scripts.first(0), &flags)],
         connections: flags.connections_a_thread() * flags.threads,
         threads: flags.threads,
-        // wrk verifies no certificate, and offers no session.
+        // wrk does not verify certificates or offer sessions.
         tls: TlsPlan { insecure: true, resume: 0.0, ..TlsPlan::default() },
         stop: LoadStop { requests: None, duration: Some(Nanos::from_secs(flags.duration)) },
         timeout: TIMEOUT,
         drain: Nanos::ZERO,
-        // A status is not wrk's business: every complete reply is one.
+        // wrk ignores the status: every complete reply counts.
         verify: Verify { status_min: 0, status_max: 999, ..Verify::default() },
         ..LoadPlan::get(scripts.places()[0], &flags.url.path)
     };
@@ -59,7 +59,7 @@ pub(super) fn prepare(flags: Flags, world: &dyn Surroundings) -> Result<Run, Exi
     Ok(Run { plan, footnotes, printer, scenario })
 }
 
-/// A script that cannot be read is complained of once for each state, and wrk runs on without it.
+/// An unreadable script causes one error message per state, and wrk continues without it.
 fn read(
     path: &Path,
     flags: &Flags,
@@ -78,7 +78,7 @@ fn read(
     }
 }
 
-/// The places to which threads send, and which of them is each thread's.
+/// The servers of the threads, and which of them each thread uses.
 fn origins(flags: &Flags, places: &[SocketAddr]) -> (Vec<Origin>, Vec<u32>) {
     let url = &flags.url;
     let name = if url.host.contains(':') { format!("[{}]", url.host) } else { url.host.clone() };
@@ -100,7 +100,7 @@ fn origins(flags: &Flags, places: &[SocketAddr]) -> (Vec<Origin>, Vec<u32>) {
     (distinct.into_iter().map(origin).collect(), numbers)
 }
 
-/// The request as it is sent, with what it says for those who look at the plan.
+/// The request as sent, with a description for readers of the plan.
 fn described(bytes: &[u8], flags: &Flags) -> RequestPlan {
     let text = String::from_utf8_lossy(bytes);
     let (head, body) = text.split_once("\r\n\r\n").unwrap_or((&text, ""));

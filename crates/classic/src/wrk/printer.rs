@@ -11,7 +11,7 @@ use crate::command::{Closing, ExitMessage, Finished, Printer, RequestAccount, Te
 /// wrk in one run.
 pub(super) struct Wrk {
     flags: Flags,
-    /// What Lua said of a script that does not load.
+    /// Lua's messages about a script that does not load.
     complaints: String,
     /// `None`: there is no script.
     scripts: Option<Arc<Scripts>>,
@@ -24,11 +24,11 @@ impl Wrk {
     }
 }
 
-/// Each request is complete, of a kind of error, or left out, as those are that scripts ended early.
+/// Each request is complete, an error, or left out because a script ended it early.
 fn account(figures: &Figures, record: &record::LoadRecord) -> RequestAccount {
     let counts = &record.requests;
     let Errors { connect, read, .. } = figures.errors;
-    // Those that wrk takes for errors of reading besides are no requests of their own.
+    // The additional read errors of wrk are not requests of their own.
     let errors = connect + read - figures.n_read_besides;
     RequestAccount {
         counted: figures.complete + counts.failed,
@@ -68,7 +68,7 @@ impl Printer for Wrk {
         closing
     }
 
-    /// The script's done().
+    /// Calls the script's done().
     fn afterwards(&mut self) -> Option<ExitMessage> {
         let (scripts, figures) = (self.scripts.as_ref()?, self.figures.take()?);
         scripts.done(figures);

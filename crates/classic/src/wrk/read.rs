@@ -1,5 +1,5 @@
-//! wrk's report read back, of 1.0 to 4.2, with and without `--latency`. Owns the fields that wrk2 has as well.
-//! Start reading at [`read_reports`].
+//! Parses wrk's report, of 1.0 to 4.2, with and without `--latency`. Owns the fields that wrk2 shares. Start reading at
+//! [`read_reports`].
 
 use units::{Bytes, Nanos, PerSecond, Share};
 
@@ -20,7 +20,7 @@ const FIELDS: &[Field] = &[
     RUNNING.signs().always(),
     MAKING,
     THREADS.always(),
-    // wrk2's own.
+    // This line belongs to wrk2.
     field("Thread calibration: mean lat.:", label).repeats().disowns(),
     field("Latency Distribution (HdrHistogram", label).repeats().disowns(),
     LATENCY_99,
@@ -40,7 +40,7 @@ pub(crate) const RUNNING: Field = field("Running # test @", |at, to| {
 })
 .opens();
 
-/// Of the first versions, which took a number of requests.
+/// From the first versions, which took a number of requests.
 pub(crate) const MAKING: Field = field("Making # requests to", |at, to| {
     at.hash_count(0)?;
     to.url = Some(at.word()?.to_owned());
@@ -54,8 +54,8 @@ pub(crate) const THREADS: Field = field("# threads and # connections", |at, to| 
     Some(())
 });
 
-/// `Avg Stdev Max +/- Stdev`; the last is the share within one standard deviation, and is not a
-/// number where there was no request.
+/// `Avg Stdev Max +/- Stdev`; the last is the share within one standard deviation, and is not a number without
+/// requests.
 pub(crate) const LATENCY: Field = field("Latency", |at, to| {
     let (mean, step) = (at.span()?, at.step());
     let (sd, max) = (at.span()?, at.span()?);
@@ -63,7 +63,7 @@ pub(crate) const LATENCY: Field = field("Latency", |at, to| {
     put(&mut to.steps.time, Nanos::from_secs_f64(step))
 });
 
-/// A variant of wrk2 has a percentile where the others have the largest.
+/// A variant of wrk2 has a percentile in place of the maximum.
 pub(crate) const LATENCY_99: Field =
     field("Thread Stats Avg Stdev 99% +/- Stdev Latency", |at, to| {
         let (mean, step) = (at.span()?, at.step());
@@ -100,7 +100,7 @@ pub(crate) const ERRORS: Field = field("Socket errors:", |at, to| {
 pub(crate) const BAD: Field =
     field("Non-2xx or 3xx responses:", |at, to| put(&mut to.requests.non_2xx, at.count()?));
 
-/// In one: hey has a line like the first.
+/// Combined, because hey has a line like the first.
 pub(crate) const RATE: Field = field("Requests/sec: # Transfer/sec:", |at, to| {
     to.rate = Some(PerSecond(at.hash_number(0)?));
     to.steps.rate = Some(PerSecond(at.step()));
@@ -108,7 +108,7 @@ pub(crate) const RATE: Field = field("Requests/sec: # Transfer/sec:", |at, to| {
     put(&mut to.steps.traffic_rate, PerSecond(at.step()))
 });
 
-/// The percentiles that come next.
+/// The following percentiles.
 pub(crate) fn distribution(at: &mut Cursor<'_, '_>, to: &mut Report) -> Option<()> {
     let mut percentiles: Vec<(f64, Nanos)> = Vec::new();
     while let Some(row) = at.percentile(percentiles.last().map(|row| row.0), |at| at.span()) {
@@ -125,7 +125,7 @@ fn mean_and_sd(mean: Nanos, sd: Nanos, at: &mut Cursor<'_, '_>) -> Option<Summar
     Some(Summary { mean: Some(mean), sd: Some(sd), within_sd, ..Summary::default() })
 }
 
-/// The share within one standard deviation; no number where there was no request.
+/// The share within one standard deviation; not a number without requests.
 fn within_sd(at: &mut Cursor<'_, '_>) -> Option<Option<Share>> {
     if let Some(percent) = at.percent() {
         return Some(Some(Share(percent / 100.0)));

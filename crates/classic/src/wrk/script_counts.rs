@@ -3,15 +3,15 @@
 
 use record::Latencies;
 
-/// What wrk counts of replies, and joust's record not in the same way.
+/// Counts of replies that wrk and joust's record define differently.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct ScriptCounts {
     pub(crate) complete: u64,
-    /// Good replies that came when the script had ended the load: in no figure.
+    /// Good replies after the script had ended the load: no figure includes them.
     pub(crate) late: u64,
     pub(crate) bad_status: u64,
-    /// From sending to the last of the replies that were awaited together, in `service`; the others are
-    /// empty.
+    /// Time from sending to the last of the replies that were awaited together, in `service`; the other distributions
+    /// are empty.
     pub(crate) latency: Latencies,
     /// Whether the script has stopped every thread.
     pub(crate) is_stopped: bool,

@@ -1,5 +1,5 @@
-//! wrk's statistics: values and how often each was seen, with wrk's correction, means and percentiles. Owns
-//! their arithmetic, quirks included. Start reading at [`Stats`].
+//! wrk's statistics: values with their frequencies, with wrk's correction, means and percentiles. Owns their
+//! arithmetic, including quirks. Start reading at [`Stats`].
 
 /// Values (microseconds, requests a second) in rising order, each with its count.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -12,7 +12,7 @@ pub(super) struct Stats {
 const CORRECTED_MAX: u64 = 1 << 24;
 
 impl Stats {
-    /// Of values with their counts, in any order.
+    /// From values with their counts, in any order.
     pub(super) fn of(values: impl IntoIterator<Item = (u64, u64)>) -> Self {
         let mut sorted: Vec<(u64, u64)> = values.into_iter().filter(|seen| seen.1 > 0).collect();
         sorted.sort_unstable();
@@ -39,7 +39,7 @@ impl Stats {
         for (value, count) in self.seen.iter().filter(|(value, _)| *value >= expected * 2) {
             long[(value / grain) as usize] += count;
         }
-        // From above: what reaches one place reaches the next one below it.
+        // From the top: what is added at one place is a source for the next one below.
         let mut added = Vec::new();
         let mut n_added = 0;
         for place in (step + 1..long.len().saturating_sub(step)).rev() {
@@ -59,17 +59,17 @@ impl Stats {
         self.seen.iter().map(|(_, count)| count).sum()
     }
 
-    /// Of none it is the largest number there is, as in wrk.
+    /// Without values it is the largest number, as in wrk.
     pub(super) fn min(&self) -> u64 {
         self.seen.first().map_or(u64::MAX, |(value, _)| *value)
     }
 
-    /// Of none it is 0.
+    /// 0 without values.
     pub(super) fn max(&self) -> u64 {
         self.seen.last().map_or(0, |(value, _)| *value)
     }
 
-    /// Of none it is 0.
+    /// 0 without values.
     pub(super) fn mean(&self) -> f64 {
         match self.count() {
             0 => 0.0,
@@ -79,7 +79,7 @@ impl Stats {
         }
     }
 
-    /// Of a sample (n - 1); of less than two it is 0.
+    /// Standard deviation of a sample (n - 1); 0 for fewer than two values.
     pub(super) fn sd(&self) -> f64 {
         let (n, mean) = (self.count(), self.mean());
         if n < 2 {
@@ -89,7 +89,7 @@ impl Stats {
         (squares.sum::<f64>() / (n - 1) as f64).sqrt()
     }
 
-    /// Percent of values within one standard deviation of the mean; of none it is no number.
+    /// Percent of values within one standard deviation of the mean; `None` without values.
     pub(super) fn within_sd(&self) -> Option<f64> {
         let (n, mean, sd) = (self.count(), self.mean(), self.sd());
         let is_within = |value: u64| (mean - sd..=mean + sd).contains(&(value as f64));
@@ -97,9 +97,9 @@ impl Stats {
         (n > 0).then(|| within as f64 / n as f64 * 100.0)
     }
 
-    /// A percentile; 0 where there is none so high.
+    /// A percentile; 0 if the rank is too high.
     pub(super) fn percentile(&self, percent: f64) -> u64 {
-        // As C rounds, and as it turns what is below zero into a number without sign.
+        // Rounded as in C; a negative rank becomes the largest number, as when C converts it to unsigned.
         let rank = (percent / 100.0 * self.count() as f64 + 0.5).round();
         let rank = if rank < 0.0 { u64::MAX } else { rank as u64 };
         let mut total = 0;
@@ -115,7 +115,7 @@ impl Stats {
         self.seen.len()
     }
 
-    /// The n-th value and its count; where there are not so many, 0 and how many there are, as in wrk.
+    /// The n-th value and its count; if there are fewer, 0 and their number, as in wrk.
     pub(super) fn nth(&self, index: usize) -> (u64, u64) {
         self.seen.get(index).copied().unwrap_or((0, self.seen.len() as u64))
     }
@@ -136,7 +136,7 @@ mod tests {
         assert_eq!((one.sd(), one.within_sd(), one.percentile(99.0)), (0.0, Some(100.0), 6));
     }
 
-    /// The figures are Debian's wrk's own: one stall among 41 replies, told by its done().
+    /// The figures come from Debian's wrk: one stall among 41 replies, printed by its done().
     #[test]
     fn a_stall_is_filled_up_as_wrk_fills_it_up() {
         let mut stats = Stats::of([(13_000, 40), (507_980, 1)]);
@@ -158,7 +158,7 @@ mod tests {
         assert_eq!(stats.max(), 600_000_000);
     }
 
-    /// As it is written in wrk's documentation, value by value.
+    /// The algorithm of wrk's documentation, value by value.
     fn corrected(values: &[(u64, u64)], expected: u64) -> Stats {
         let mut all = values.to_vec();
         for (value, count) in values.iter().filter(|(value, _)| *value >= expected * 2) {

@@ -1,4 +1,4 @@
-//! wrk's report written and read back, its layout where figures are fixed, and its footnotes.
+//! Writing wrk's report and parsing it back, its layout with fixed figures, and its footnotes.
 
 use std::path::PathBuf;
 
@@ -29,7 +29,7 @@ fn flags(line: &str) -> Flags {
     .expect("a command line")
 }
 
-/// What a command line asks for, in a world with one script.
+/// The run for a command line, in a world with one script.
 fn asked(line: &str, script: &'static str) -> Result<Run, ExitMessage> {
     let world = World { files: [("x.lua", script.as_bytes())].into(), ..World::default() };
     let args = args(line);
@@ -39,7 +39,7 @@ fn asked(line: &str, script: &'static str) -> Result<Run, ExitMessage> {
     }
 }
 
-/// A load of this many replies, each `(microseconds, how many)`, over one second.
+/// A load with these replies, each `(microseconds, how many)`, over one second.
 fn record(replies: &[(u64, u64)]) -> LoadRecord {
     let mut record = LoadRecord::empty(LoadPlan::get(([127, 0, 0, 1], 80).into(), "/"));
     let mut interval = Interval::new(Nanos::ZERO, Nanos::from_millis(100));
@@ -62,7 +62,7 @@ fn finished(record: &LoadRecord) -> Finished<'_> {
     Finished { record, began: Nanos::ZERO, local_time: &|_| unreachable!("no clock is read") }
 }
 
-/// The layout is Debian's wrk's, on a run with these figures.
+/// The layout is that of Debian's wrk, for a run with these figures.
 #[test]
 fn a_run_is_printed_as_wrk_prints_it() {
     let mut record = record(&[(100, 98), (300, 1), (32_767, 1)]);
@@ -123,7 +123,7 @@ fn what_the_correction_added_is_said_with_what_was_measured() {
     let record = record(&[(1_000, 400), (600_000, 1)]);
     let flags = flags("-t1 -c1 -d1 http://h/");
     let figures = Figures::new(&flags, &record, None);
-    // One request every 2.49 ms: 600 ms are filled up down to one interval.
+    // One request every 2.49 ms: values are added from 600 ms down to one interval.
     assert_eq!((figures.n_measured, figures.n_added), (401, 239));
     let notes = footnotes::footnotes(&flags, &figures, &record).join("\n");
     assert!(notes.contains("239 added to the 401 that were measured"), "{notes}");
@@ -215,7 +215,7 @@ fn a_script_that_changes_the_request_only_needs_no_users() {
     }
 }
 
-/// What a thread's first user asks, and its first turn.
+/// The first request of a thread's first user, and its first turn.
 fn first_asked(run: &Run, thread: u32) -> (String, Turn) {
     let scenario = run.scenario.as_ref().expect("users");
     let mut users = scenario.users(Seats { thread, first: thread, n: 1 });
@@ -236,7 +236,7 @@ fn each_thread_asks_what_its_own_init_made_of_the_request() {
     }
 }
 
-/// Without a script there is one state, and yet requests that are sent together need users.
+/// Without a script there is one state, but requests that are sent together still need users.
 #[test]
 fn a_request_behind_a_header_is_asked_by_every_thread() {
     let args = ["-t2", "-H", "X: a\r\n\r\nGET /b HTTP/1.1", "http://h/"].map(str::to_owned);
@@ -285,7 +285,7 @@ fn a_script_that_was_compiled_is_not_loaded() {
     assert_eq!(run.printer.opening().on(Stream::Err), "");
 }
 
-/// What was said on stderr instead of running, and the exit code.
+/// The message on stderr instead of running, and the exit code.
 fn refused(line: &str, script: &'static str) -> (String, u8) {
     let Err(said) = asked(line, script) else { panic!("it runs: {script}") };
     (said.texts.on(Stream::Err), said.code)
@@ -342,7 +342,7 @@ fn what_ends_wrk_before_its_first_request_is_told_as_wrk_tells_it() {
     assert_eq!(printer.opening().on(Stream::Err), line.repeat(3));
 }
 
-/// Whatever a script sees is told by its first request.
+/// A script reports what it sees by its first request.
 fn seen(line: &str, script: &'static str) -> String {
     let run = match asked(line, script) {
         Ok(run) => run,
@@ -391,7 +391,7 @@ fn a_script_sees_what_it_sees_in_wrk() {
     ];
     for (script, path) in cases {
         if path.is_empty() {
-            // Functions cannot go from one state to another, and `wrk` is full of them.
+            // Functions cannot pass from one state to another, and `wrk` contains many.
             let (text, _) = refused(line, script);
             assert!(text.contains("cannot transfer 'function' to thread"), "{text}");
             continue;
@@ -438,7 +438,7 @@ fn all_figures() -> impl Strategy<Value = Figures> {
     )
 }
 
-/// Whether what was read is what two decimals in its unit can hold of it.
+/// Whether the read value is within the precision of two decimals in its unit.
 fn is_near(read: f64, written: f64) -> bool {
     (read - written).abs() <= written * 0.006 + 0.005
 }

@@ -9,7 +9,7 @@ use super::units::{format_binary, format_metric, format_micros, format_seconds};
 
 const PERCENTS: [f64; 4] = [50.0, 75.0, 90.0, 99.0];
 
-/// What stands before the load.
+/// The text before the load.
 pub(super) fn opening(flags: &Flags) -> String {
     let duration = format_seconds(flags.duration as f64);
     let Flags { threads, connections, url, .. } = flags;
@@ -19,7 +19,7 @@ pub(super) fn opening(flags: &Flags) -> String {
     )
 }
 
-/// What stands behind it.
+/// The text after the load.
 pub(super) fn report(flags: &Flags, figures: &Figures) -> String {
     let mut text = "  Thread Stats   Avg      Stdev     Max   +/- Stdev\n".to_owned();
     text += &row("Latency", &figures.latency, format_micros);
@@ -60,13 +60,13 @@ fn row(name: &str, stats: &Stats, format: fn(f64) -> String) -> String {
     let mean = padded(stats.mean(), format, 8);
     let sd = padded(stats.sd(), format, 10);
     let max = padded(stats.max() as f64, format, 9);
-    // What C prints of nothing divided by nothing.
+    // C's output for 0 / 0.
     let within = stats.within_sd().map_or_else(|| "-nan".to_owned(), |share| format!("{share:.2}"));
     format!("    {name:<10}{mean}{sd}{max}{within:>8}%\n")
 }
 
-/// To the right of so many columns, so that digits stand below digits whether the unit has no letter,
-/// one or two. What is too long is cut at its end, as wrk does.
+/// Right-aligned in `width` columns, so that digits align whether the unit has no letter, one or two. A text that is
+/// too long is cut at its end, as in wrk.
 fn padded(value: f64, format: fn(f64) -> String, width: usize) -> String {
     let shown = format(value);
     let n_letters = shown.bytes().rev().take(2).filter(u8::is_ascii_alphabetic).count();

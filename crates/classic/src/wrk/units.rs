@@ -1,7 +1,6 @@
-//! wrk's units: how it reads `1k` and `2m`, and how it writes `1.06ms` and `269.46MB`. Start reading at
-//! [`Scale`].
+//! wrk's units: how it parses `1k` and `2m`, and how it prints `1.06ms` and `269.46MB`. Start reading at [`Scale`].
 
-/// A unit and those above it, each so many times the one before.
+/// A unit and those above it, each `times` the one before.
 #[derive(Debug)]
 pub(super) struct Scale {
     times: u32,
@@ -17,8 +16,7 @@ const BINARY: Scale = Scale { times: 1024, base: "", above: &["K", "M", "G", "T"
 const METRIC: Scale = Scale { times: 1000, base: "", above: &["k", "M", "G", "T", "P"] };
 
 impl Scale {
-    /// In the unit in which it is not 0.85 of the next or more. The last unit of all is never taken:
-    /// two hours are `120m`.
+    /// In the first unit in which it is below 0.85 of the next. The last unit is never used: two hours are `120m`.
     fn format(&self, amount: f64, decimals: usize) -> String {
         let (mut amount, mut unit) = (amount, self.base);
         let next_at = f64::from(self.times) * 0.85;
@@ -32,8 +30,8 @@ impl Scale {
         format!("{amount:.decimals$}{unit}")
     }
 
-    /// As scanf(3) with `%lu%2s`: a number, and two characters of what follows it. The rest is not
-    /// looked at. Where it is too much it wraps around, as in C.
+    /// Like scanf(3) with `%lu%2s`: a number, and the next two characters. The rest is ignored. An overflow wraps
+    /// around, as in C.
     fn scan(&self, text: &str) -> Option<u64> {
         let text = text.trim_start_matches(is_space);
         let (is_negative, digits) = match text.strip_prefix('-') {
@@ -45,7 +43,7 @@ impl Scale {
         if digits.is_empty() {
             return None;
         }
-        // strtoul(3): too much is the largest.
+        // strtoul(3): an overflow gives the largest number.
         let number: u64 = digits.parse().unwrap_or(u64::MAX);
         let number = if is_negative { number.wrapping_neg() } else { number };
         let rest = rest.trim_start_matches(is_space);
@@ -68,12 +66,12 @@ fn is_space(c: char) -> bool {
     c.is_ascii_whitespace() || c == '\x0b'
 }
 
-/// A number as `-c` and `-t` take it.
+/// A number in the form of `-c` and `-t`.
 pub(super) fn scan_metric(text: &str) -> Option<u64> {
     METRIC.scan(text)
 }
 
-/// A time as `-d` and `--timeout` take it, in seconds.
+/// A duration in the form of `-d` and `--timeout`, in seconds.
 pub(super) fn scan_time(text: &str) -> Option<u64> {
     SECONDS.scan(text)
 }
@@ -110,7 +108,7 @@ mod tests {
             "0.00us", "844.95us", "849.99us", "0.85ms", "27.54ms", "850.00ms", "0.85s", "1.00s",
             "50.90s", "0.85m",
         ];
-        // The seconds of the microseconds are never reached: they end where the others begin.
+        // Microseconds are never printed in seconds: they end where the other scale begins.
         assert_eq!(micros.map(format_micros)[..6], expected[..6]);
         assert_eq!(format_micros(850_000.0), "850.00ms");
         assert_eq!(micros.map(format_micros)[7..], expected[7..]);

@@ -1,23 +1,22 @@
-//! A URL as wrk takes it apart (http_parser's reading). Start reading at [`Url::parse`].
+//! A URL as wrk parses it (like http_parser). Start reading at [`Url::parse`].
 
 /// A URL.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Url {
     /// As typed.
     pub(super) whole: String,
-    /// As typed: `HTTP` stays so.
+    /// As typed: `HTTP` stays upper case.
     pub(super) scheme: String,
     /// Without brackets.
     pub(super) host: String,
-    /// As typed; none: that of the scheme.
+    /// As typed; `None`: that of the scheme.
     pub(super) port: Option<String>,
-    /// From the path to the end, query and fragment included. `/` where there is no path, also where
-    /// there is a query.
+    /// From the path to the end, with query and fragment. `/` if there is no path, even if there is a query.
     pub(super) path: String,
 }
 
 impl Url {
-    /// `None`: it is no URL to wrk.
+    /// `None`: wrk rejects the URL.
     pub(super) fn parse(whole: &str) -> Option<Self> {
         let (scheme, rest) = whole.split_once("://")?;
         if scheme.is_empty() || !scheme.bytes().all(|byte| byte.is_ascii_alphabetic()) {
@@ -60,18 +59,18 @@ impl Url {
         })
     }
 
-    /// Whether it is asked by TLS.
+    /// Whether it uses TLS.
     pub(super) fn is_tls(&self) -> bool {
         self.scheme.starts_with("https")
     }
 
-    /// What is looked up as port: the number, or the name of the scheme.
+    /// The service to look up: the port number, or the name of the scheme.
     pub(super) fn service(&self) -> &str {
         self.port.as_deref().unwrap_or(&self.scheme)
     }
 }
 
-/// The port of a service; names are those of schemes that one meets in a URL.
+/// The port of a service; the known names are the schemes that are common in URLs.
 pub(super) fn port_of(service: &str) -> Option<u16> {
     match service {
         "http" => Some(80),

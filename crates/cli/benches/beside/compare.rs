@@ -1,16 +1,16 @@
-//! One figure of two, paired by block: its ratio with the interval, and the bar that it must clear.
-//! Start reading at [`Compared`].
+//! One figure of two programs, paired by block: its ratio with the interval, and the bar that it
+//! must clear. Start reading at [`Compared`].
 
 use super::Outcome;
 
-/// What a ratio must be.
+/// The required ratio.
 #[derive(Clone, Copy)]
 pub enum Bar {
     AtLeast(f64),
     AtMost(f64),
 }
 
-/// One figure of both.
+/// One figure of both programs.
 pub struct Compared {
     pub median_ours: f64,
     pub median_theirs: f64,
@@ -25,7 +25,7 @@ pub struct Ratio {
 }
 
 impl Compared {
-    /// Of the runs at `ours` and `theirs` in each block.
+    /// The ratio of the runs at `ours` and `theirs` in each block.
     pub fn of<T>(
         blocks: &[Vec<T>],
         (ours, theirs): (usize, usize),
@@ -40,7 +40,7 @@ impl Compared {
         })
     }
 
-    /// The estimate decides; the interval says how sure that is. `None` without a bar.
+    /// The estimate decides; the interval shows how certain it is. `None` without a bar.
     pub fn reached(&self) -> Option<bool> {
         self.bar.map(|bar| match bar {
             Bar::AtLeast(bar) => self.ratio.ratio >= bar,

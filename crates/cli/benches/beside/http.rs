@@ -1,5 +1,4 @@
-//! One request and its reply, as bare as can be. Must not know what for. Start reading at
-//! [`reply_bytes`].
+//! One minimal request and its reply. Must not know its purpose. Start reading at [`reply_bytes`].
 
 use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream};
@@ -10,12 +9,12 @@ use super::Outcome;
 /// Bytes of a read.
 const PART_BYTES: usize = 4096;
 
-/// A request as a bare client sends it.
+/// A minimal request.
 pub fn request(addr: SocketAddr, path: &str) -> Vec<u8> {
     format!("GET {path} HTTP/1.1\r\nHost: {addr}\r\n\r\n").into_bytes()
 }
 
-/// Bytes of one reply, head and body, as one request on a connection of its own shows it.
+/// Size of one reply, head and body, measured by a request on a connection of its own.
 pub fn reply_bytes(addr: SocketAddr, path: &str) -> Outcome<usize> {
     let mut stream = TcpStream::connect(addr)?;
     stream.set_read_timeout(Some(Duration::from_secs(5)))?;

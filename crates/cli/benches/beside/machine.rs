@@ -1,8 +1,8 @@
-//! The machine, its kernel, the peers' packages and the day, in words. Start reading at [`machine`].
+//! The machine, its kernel, the peers' packages and the date, in words. Start reading at [`machine`].
 
 use std::process::Command;
 
-/// All of it; `packages` are names of Debian's.
+/// All of it; `packages` are Debian package names.
 pub fn machine(packages: &[&str]) -> String {
     let read = |path: &str| std::fs::read_to_string(path).unwrap_or_default();
     let cpus = read("/proc/cpuinfo");
@@ -21,7 +21,7 @@ pub fn machine(packages: &[&str]) -> String {
     )
 }
 
-/// The peers' versions, as Debian names them.
+/// The peers' versions, as Debian numbers them.
 fn versions(packages: &[&str]) -> String {
     let asked = Command::new("dpkg-query")
         .args(["--show", "--showformat", "${Package} ${Version}, "])

@@ -1,6 +1,6 @@
-//! What the benches beside peers share: the ratio of two figures by block with its bar, processes
-//! pinned to a CPU and their CPU time, and the words for the machine. Must not know what is compared.
-//! Start reading at [`compare::Compared`].
+//! What the benches beside peers share: the ratio of two figures by block with its bar, processes pinned to a CPU with
+//! their CPU time, and the description of the machine. Must not know what is compared. Start reading at
+//! [`compare::Compared`].
 
 #![allow(dead_code, reason = "each bench is a program of its own and uses its part")]
 
@@ -21,7 +21,7 @@ pub const CLIENT_CPU: &str = "1";
 /// Seed of the order in each block.
 pub const SEED: u64 = 1;
 
-/// A whole number above 0 from the environment.
+/// A positive integer from the environment.
 pub fn number(name: &str, unless_set: u32) -> Result<u32, String> {
     match std::env::var(name) {
         Ok(text) => match text.parse() {
@@ -32,7 +32,7 @@ pub fn number(name: &str, unless_set: u32) -> Result<u32, String> {
     }
 }
 
-/// Those that `JOUST_BENCH_ROWS` names, all for an empty list.
+/// The rows that `JOUST_BENCH_ROWS` names, or all if the list is empty.
 pub fn rows_named<T>(rows: &'static [T], name: fn(&T) -> &'static str) -> Outcome<Vec<&'static T>> {
     let list = std::env::var("JOUST_BENCH_ROWS").unwrap_or_default();
     let names: Vec<&str> = list.split(',').map(str::trim).filter(|name| !name.is_empty()).collect();
@@ -44,17 +44,17 @@ pub fn rows_named<T>(rows: &'static [T], name: fn(&T) -> &'static str) -> Outcom
     Ok(rows.iter().filter(|row| names.is_empty() || names.contains(&name(row))).collect())
 }
 
-/// The joust that is measured: the one built with the bench, or `JOUST_BENCH_BINARY`.
+/// The joust under test: the one built with the bench, or `JOUST_BENCH_BINARY`.
 pub fn joust(built: &str) -> Outcome<std::path::PathBuf> {
     Ok(program_named("JOUST_BENCH_BINARY")?.unwrap_or_else(|| built.into()))
 }
 
-/// An earlier joust that meets the measured one in every row: `JOUST_BENCH_EARLIER`.
+/// An earlier joust that is compared with the one under test in every row: `JOUST_BENCH_EARLIER`.
 pub fn earlier() -> Outcome<Option<std::path::PathBuf>> {
     program_named("JOUST_BENCH_EARLIER")
 }
 
-/// The program whose path stands in the environment.
+/// The program whose path is in the environment.
 fn program_named(variable: &str) -> Outcome<Option<std::path::PathBuf>> {
     let Some(path) = std::env::var_os(variable).map(std::path::PathBuf::from) else {
         return Ok(None);

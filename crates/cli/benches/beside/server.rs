@@ -1,5 +1,5 @@
-//! A server that runs, pinned to its CPU and ended whatever happens. Must not know which server it is.
-//! Start reading at [`Server::await_page`].
+//! A running server, pinned to its CPU and always ended. Must not know which server it is. Start reading at
+//! [`Server::await_page`].
 
 use std::fs;
 use std::net::SocketAddr;
@@ -11,21 +11,21 @@ use tempfile::TempDir;
 
 use super::{Outcome, http, process};
 
-/// How long a server may take to answer: a JVM takes seconds.
+/// Longest time until a server answers: a JVM takes seconds.
 const START_MAX: Duration = Duration::from_secs(60);
 
 /// A server that runs until this is dropped.
 pub struct Server {
     pub child: Child,
     pub addr: SocketAddr,
-    /// The page that it is asked for.
+    /// Path of the requested page.
     pub path: &'static str,
     /// Its configuration and logs.
     pub dir: TempDir,
 }
 
 impl Server {
-    /// Waits until it answers with a page of so many bytes, and nothing else.
+    /// Waits until it answers with a page of exactly `page` bytes.
     pub fn await_page(&mut self, name: &str, page: usize) -> Outcome<()> {
         let begun = Instant::now();
         let shown = loop {
@@ -63,14 +63,14 @@ impl Drop for Server {
     }
 }
 
-/// A folder that another user than root can read, as whom some servers serve.
+/// A folder that other users can read, because some servers serve as another user than root.
 pub fn readable_dir() -> Outcome<TempDir> {
     let dir = tempfile::tempdir()?;
     fs::set_permissions(dir.path(), fs::Permissions::from_mode(0o755))?;
     Ok(dir)
 }
 
-/// A page of so many bytes.
+/// A page of that size.
 pub fn page(bytes: u32) -> Vec<u8> {
     b"joust\n".iter().copied().cycle().take(bytes as usize).collect()
 }

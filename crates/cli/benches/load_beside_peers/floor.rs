@@ -1,11 +1,11 @@
-//! The bare loop: what a generator over epoll costs that knows beforehand how long every reply is,
-//! and so neither parses nor stamps, and counts nothing but bytes. How far it stands from ours is
-//! what looking at replies costs. The bench calls itself with [`ARGUMENT`] to have it in a process
-//! of its own, like any other generator.
+//! The bare loop: the cost of a generator over epoll that knows the length of every reply in
+//! advance, so it neither parses nor stamps, and counts only bytes. The distance between it and our
+//! generator is the cost of reading replies. The bench calls itself with [`ARGUMENT`] to run it in
+//! a process of its own, like any other generator.
 //!
-//! A request costs a send and a receive (two for a body above 4 KB: its head is copied, as whoever
-//! looks at heads must, the rest is discarded in the kernel), and a share of an `epoll_wait`.
-//! Start reading at [`run`].
+//! A request costs a send and a receive (two for a body above 4 KB: the first bytes are copied, as
+//! for any generator that reads heads, and the rest is discarded in the kernel), and a share of an
+//! `epoll_wait`. Start reading at [`run`].
 
 use std::io::Write as _;
 use std::net::{SocketAddr, TcpStream};
@@ -21,21 +21,21 @@ use crate::beside::http::{reply_bytes, request};
 /// First argument of the bench as the bare loop; ADDRESS, PATH, CONNECTIONS and SECONDS follow.
 pub const ARGUMENT: &str = "--bare-loop";
 
-/// Most that is copied of each reply.
+/// Most bytes that are copied of each reply.
 const HEAD_BYTES: usize = 4096;
-/// Most that is discarded in one call.
+/// Most bytes that are discarded in one call.
 const DISCARD_BYTES: usize = 1 << 20;
-/// Events taken by one `epoll_wait`.
+/// Most events taken by one `epoll_wait`.
 const EVENTS: usize = 256;
 
-/// One connection, always with a request out.
+/// One connection, always with a request in flight.
 struct Conn {
     stream: TcpStream,
     /// Bytes of the reply that are still to come, at least 1.
     left: usize,
 }
 
-/// What all connections share.
+/// The state that all connections share.
 struct Loop {
     request: Vec<u8>,
     reply_bytes: usize,
@@ -43,7 +43,7 @@ struct Loop {
     buffer: Vec<u8>,
 }
 
-/// Loads the server for a while and prints how many replies it had, and in how many seconds.
+/// Loads the server for a while and prints the number of replies, and the seconds.
 pub fn run(args: &[String]) -> Outcome<()> {
     let [addr, path, connections, seconds] = args else {
         return Err(format!("{ARGUMENT} wants ADDRESS PATH CONNECTIONS SECONDS").into());
@@ -81,7 +81,7 @@ pub fn run(args: &[String]) -> Outcome<()> {
 }
 
 impl Loop {
-    /// Takes what has arrived; at the end of a reply sends the next request and says true.
+    /// Takes what has arrived; at the end of a reply sends the next request and returns true.
     fn advance(&mut self, conn: &mut Conn) -> Outcome<bool> {
         loop {
             let (most, flags) = if conn.left == self.reply_bytes {
@@ -102,7 +102,7 @@ impl Loop {
                 conn.stream.write_all(&self.request)?;
                 return Ok(true);
             }
-            // Less than was asked for: the socket is empty, and another call would only say so.
+            // Less than requested: the socket is empty, and another call would only confirm it.
             if taken < most {
                 return Ok(false);
             }

@@ -1,9 +1,9 @@
 //! The generators: how each is called for a workload, and how its report is read. Each loads from
 //! one thread on one CPU, for the same time. Must not know what they are compared for.
 //!
-//! The rate is the tool's own, over its own window, so that neither start-up nor the report counts
-//! against anyone. CPU time is not in here: the kernel counts it for all alike (`session`).
-//! Start reading at [`Generator`].
+//! The rate is the tool's own, over its own window, so that neither start-up nor the report affects
+//! it. CPU time is not measured here: the kernel counts it for all alike (`session`). Start reading
+//! at [`Generator`].
 
 use std::net::SocketAddr;
 use std::path::Path;
@@ -15,31 +15,31 @@ use crate::{CLIENT_CPU, Outcome, floor};
 pub struct Generator {
     pub name: &'static str,
     pub command: fn(&Call) -> Command,
-    /// `None` where the text is no report.
+    /// `None` if the text is not a report.
     pub read: fn(&str) -> Option<Report>,
-    /// What its requests/s are over.
+    /// The window of its requests/s.
     pub window: &'static str,
-    /// A report that it once wrote, shortened, and what it says: the reader's test.
+    /// A report that it once wrote, shortened, and its figures: the reader's test.
     kept: (&'static str, Report),
 }
 
-/// What a generator is called for.
+/// The workload that a generator is called for.
 pub struct Call<'a> {
     pub joust: &'a Path,
-    /// An earlier joust; there is one where [`EARLIER`] is called.
+    /// An earlier joust; always set when [`EARLIER`] is called.
     pub earlier: Option<&'a Path>,
-    /// This program, which is the bare loop too.
+    /// This program, which also contains the bare loop.
     pub bench: &'a Path,
     pub addr: SocketAddr,
     pub path: &'a str,
     pub url: String,
     pub connections: String,
     pub seconds: u32,
-    /// h2load and the bare loop know no other way than `true`.
+    /// Always `true` for h2load and the bare loop.
     pub keep_alive: bool,
 }
 
-/// What a generator said of itself.
+/// The figures of a generator's report.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Report {
     pub answered: f64,
@@ -59,8 +59,8 @@ impl Call<'_> {
     }
 }
 
-/// `joust load` as users have it: engine chosen by itself, bodies verified by length, one in a
-/// thousand by hash. (That asks three times before the load, which is in its CPU time.)
+/// `joust load` with its defaults: the engine chosen by itself, bodies verified by length, one in a
+/// thousand by hash. (It sends three requests before the load, which count in its CPU time.)
 pub static OURS: Generator = Generator {
     name: "joust load",
     command: |call| joust_load(call, call.joust),
@@ -79,7 +79,7 @@ pub static OURS: Generator = Generator {
     ),
 };
 
-/// `joust load` of another build, so that a change of ours shows in one session.
+/// `joust load` of another build, to show the effect of our changes in one session.
 pub static EARLIER: Generator = Generator {
     name: "earlier joust",
     command: |call| joust_load(call, call.earlier.expect("JOUST_BENCH_EARLIER names it")),
@@ -109,7 +109,8 @@ pub static WRK: Generator = Generator {
     },
     read: |text| {
         let errors = word_after(text, "Non-2xx or 3xx responses:").unwrap_or(0.0);
-        // `Socket errors: connect 0, read 3, write 0, timeout 0`; without an error no such line.
+        // `Socket errors: connect 0, read 3, write 0, timeout 0`; the line is missing without
+        // errors.
         let broken = text.lines().find_map(|line| line.trim().strip_prefix("Socket errors:"));
         Some(Report {
             answered: word_before(text, " requests in ")?,
@@ -156,7 +157,8 @@ pub static AB: Generator = Generator {
     command: |call| {
         let mut command = call.pinned("ab");
         command.args(["-q", "-c", &call.connections]);
-        // After -t, which would end after 50,000 requests: more than anyone makes in a second.
+        // -n after -t, because -t alone ends after 50,000 requests; this is more than anyone makes
+        // in a second.
         command.args(["-t", &call.seconds.to_string()]);
         command.args(["-n", &(call.seconds * 1_000_000).to_string()]);
         if call.keep_alive {
@@ -167,7 +169,7 @@ pub static AB: Generator = Generator {
     },
     read: |text| {
         let answered = word_after(text, "Complete requests:")?;
-        // With -k, what came on a connection that the server closed is not the workload.
+        // With -k, replies on connections that the server closed are not part of the workload.
         let not_kept = word_after(text, "Keep-Alive requests:").map_or(0.0, |kept| answered - kept);
         Some(Report {
             answered,
@@ -201,8 +203,8 @@ pub static HEY: Generator = Generator {
     },
     read: |text| {
         let requests_per_s = word_after(text, "Requests/sec:")?;
-        // Its lists of statuses and of errors are cut at a million; the rate is of all. `[404] 3
-        // responses` and `[3] Get "http...` are its two kinds of failure.
+        // Its lists of statuses and of errors are limited to a million; the rate covers all. `[404]
+        // 3 responses` and `[3] Get "http...` are its two kinds of failure.
         let bad = text.lines().filter(|line| line.trim().starts_with('['));
         let bad = bad.filter(|line| {
             !line.trim().starts_with("[200]")
@@ -243,7 +245,7 @@ pub static BARE_LOOP: Generator = Generator {
     kept: ("3000 1.5\n", Report { answered: 3000.0, failed: 0.0, requests_per_s: 2000.0 }),
 };
 
-/// Each reader on a report of its tool.
+/// Tests each reader on a report of its tool.
 pub fn read_kept_reports() -> Outcome<()> {
     for generator in [&OURS, &WRK, &H2LOAD, &AB, &HEY, &BARE_LOOP] {
         let (text, said) = generator.kept;
@@ -265,7 +267,7 @@ fn word_after(text: &str, label: &str) -> Option<f64> {
     text.split_once(label)?.1.split_whitespace().next()?.parse().ok()
 }
 
-/// The number that stands before a label.
+/// The number before a label.
 fn word_before(text: &str, label: &str) -> Option<f64> {
     text.split_once(label)?.0.split_whitespace().next_back()?.parse().ok()
 }

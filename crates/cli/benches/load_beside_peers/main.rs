@@ -1,11 +1,11 @@
-//! `make bench-load`: our load generator beside its peers and beside a bare loop that parses
-//! nothing, on the same server, in turn, many times. Server on one CPU, generator on the other.
-//! Each block runs ours and each opponent of its row once, in random order; a ratio is paired by
-//! block and quoted with its interval, and each bar stands beside the ratio that must clear it.
+//! `make bench-load`: our load generator beside its peers and beside a bare loop that parses nothing, on the same
+//! server, alternating, many times. The server has one CPU, the generator the other. Each block runs ours and each
+//! opponent of its row once, in random order. A ratio is paired by block and printed with its interval, next to the bar
+//! that it must clear.
 //!
-//! Start reading at [`ROWS`]. `JOUST_BENCH_BLOCKS` and `JOUST_BENCH_SECONDS` shorten it,
-//! `JOUST_BENCH_ROWS` (names, by comma) chooses rows, `JOUST_BENCH_BINARY` measures another joust, and
-//! `JOUST_BENCH_EARLIER` (the path of an earlier joust) adds that one as an opponent to every row.
+//! Start reading at [`ROWS`]. `JOUST_BENCH_BLOCKS` and `JOUST_BENCH_SECONDS` shorten it, `JOUST_BENCH_ROWS` (names,
+//! separated by commas) chooses rows, `JOUST_BENCH_BINARY` measures another joust, and `JOUST_BENCH_EARLIER` (the path
+//! of an earlier joust) adds that one as an opponent to every row.
 
 #[path = "../beside/mod.rs"]
 mod beside;
@@ -22,7 +22,7 @@ use beside::{CLIENT_CPU, Outcome, SEED, SERVER_CPU};
 use generators::Generator;
 use servers::Serving;
 
-/// One workload, and whom we meet on it.
+/// One workload, and the opponents on it.
 struct Row {
     /// For `JOUST_BENCH_ROWS`.
     name: &'static str,
@@ -30,34 +30,33 @@ struct Row {
     /// Length of the body.
     page_bytes: u32,
     connections: u32,
-    /// Whether a connection is used again.
+    /// Whether connections are reused.
     keep_alive: bool,
     opponents: &'static [Opponent],
 }
 
-/// Another generator, and what our figures over its must be.
+/// Another generator, and the required ratios of our figures to its.
 #[derive(Clone, Copy)]
 struct Opponent {
     generator: &'static Generator,
     bars: Bars,
 }
 
-/// Bars for ours over the opponent's; `None` where there is none.
+/// Required ratios of ours to the opponent's; `None`: no bar.
 #[derive(Clone, Copy)]
 struct Bars {
     requests_per_s: Option<Bar>,
     cpu_per_request: Option<Bar>,
 }
 
-/// Stands beside us for comparison.
+/// An opponent for comparison only.
 const NO_BAR: Bars = Bars { requests_per_s: None, cpu_per_request: None };
-/// More requests a second, for less.
+/// More requests per second, with less CPU time.
 const AHEAD: Bars =
     Bars { requests_per_s: Some(Bar::AtLeast(1.0)), cpu_per_request: Some(Bar::AtMost(1.0)) };
 
 impl Row {
-    /// The same with an earlier joust among the opponents. Kept for the life of the program, as the
-    /// table of rows is.
+    /// The same with an earlier joust among the opponents. Leaked, because the table of rows is static, too.
     fn beside_earlier(&'static self) -> &'static Self {
         let mut opponents = self.opponents.to_vec();
         opponents.push(Opponent { generator: &generators::EARLIER, bars: NO_BAR });
@@ -112,10 +111,10 @@ const ROWS: &[Row] = &[
             Opponent { generator: &generators::BARE_LOOP, bars: NO_BAR },
         ],
     },
-    // Every run leaves ports in TIME_WAIT, whoever ran: some 14,000 after the first, and no more after
-    // the next, half of Linux's range. To wait for none would be a minute a run. wrk on used and on
-    // fresh addresses in turn, six pairs on a busy machine: 2 % apart in the median, too few to say
-    // more. So nobody waits, the order is random, and the count before each run is printed.
+    // Every run leaves ports in TIME_WAIT: some 14,000 after the first, and no more after the next, half of Linux's
+    // range. Waiting for them would take a minute per run. wrk on used and on fresh addresses in turn, six pairs on a
+    // busy machine: 2 % apart in the median, too few for a firm conclusion. So the bench does not wait, the order is
+    // random, and the count before each run is printed.
     Row {
         name: "connect",
         serving: Serving::Nginx,
@@ -131,7 +130,7 @@ const ROWS: &[Row] = &[
 
 fn main() -> Outcome<()> {
     let args: Vec<String> = std::env::args().skip(1).collect();
-    // `cargo test --benches` calls every bench with --test; speed is no test, reading a report is.
+    // `cargo test --benches` calls every bench with --test; speed is not a test, but reading a report is.
     if args.iter().any(|arg| arg == "--test") {
         return generators::read_kept_reports();
     }
@@ -156,15 +155,15 @@ fn main() -> Outcome<()> {
     Ok(())
 }
 
-/// What the environment may say.
+/// Settings from the environment.
 struct Settings {
     blocks: u32,
-    /// Of each run.
+    /// Length of each run.
     seconds: u32,
     rows: Vec<&'static Row>,
-    /// The joust that is measured, as generator and as server.
+    /// The joust under test, as generator and as server.
     joust: PathBuf,
-    /// Another joust, which is an opponent in every row.
+    /// Another joust as an opponent in every row.
     earlier: Option<PathBuf>,
     /// This program.
     bench: PathBuf,

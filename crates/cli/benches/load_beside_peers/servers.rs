@@ -10,7 +10,7 @@ use crate::beside::process::pinned;
 use crate::beside::server::{self, Server, readable_dir};
 use crate::{Outcome, Row, SERVER_CPU, Settings};
 
-/// Who serves a row.
+/// The server of a row.
 #[derive(Clone, Copy)]
 pub enum Serving {
     /// `joust serve --fixed`, the reactor: a page from memory, so that the generator is the limit.
@@ -28,7 +28,7 @@ impl Serving {
     }
 }
 
-/// Returns once it has answered a request with the row's page.
+/// Returns once the server has answered a request with the row's page.
 pub fn start(row: &Row, settings: &Settings) -> Outcome<Server> {
     let mut server = match row.serving {
         Serving::OursFromMemory => ours(row, settings)?,
@@ -73,7 +73,7 @@ fn nginx(row: &Row) -> Outcome<Server> {
     Ok(Server { child, addr, path: "/page.html", dir })
 }
 
-/// As little as makes a quick nginx: what is not here is nginx's default.
+/// A minimal configuration for a fast nginx: everything else is nginx's default.
 fn nginx_config(dir: &str, addr: SocketAddr) -> String {
     format!(
         "daemon off;

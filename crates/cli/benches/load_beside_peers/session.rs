@@ -1,5 +1,5 @@
-//! The session of one row: blocks of runs in random order, each run measured alike whoever it is.
-//! Must not know how figures are shown. Start reading at [`meet`].
+//! The session of one row: blocks of runs in random order, each measured in the same way. Must not
+//! know how figures are shown. Start reading at [`meet`].
 
 use std::process::Stdio;
 use std::time::Instant;
@@ -15,24 +15,24 @@ use crate::generators::{Call, Generator, OURS};
 use crate::servers;
 use crate::{Outcome, Row, SEED, Settings};
 
-/// What one run of one generator showed.
+/// The results of one run of one generator.
 #[derive(Clone, Copy)]
 pub struct Shown {
     pub requests_per_s: f64,
-    /// Of the whole process by the kernel's count, start-up and report included.
+    /// CPU time of the whole process by the kernel's count, including start-up and report.
     pub cpu_us_per_request: f64,
-    /// CPU time of the server over the time that the generator's process lived.
+    /// CPU time of the server divided by the lifetime of the generator's process.
     pub server_busy: f64,
-    /// The same of the generator itself.
+    /// The same for the generator itself.
     pub own_busy: f64,
-    /// Connections of this machine in TIME_WAIT when it began: each may hold a port.
+    /// Connections of this machine in TIME_WAIT at the start: each may hold a port.
     pub time_wait: f64,
 }
 
 /// One run of each generator, ours first, then the opponents in the order of the row.
 pub type Block = Vec<Shown>;
 
-/// All that meet on a row, ours first.
+/// All generators of a row, ours first.
 pub fn generators(row: &Row) -> Vec<&'static Generator> {
     std::iter::once(&OURS).chain(row.opponents.iter().map(|opponent| opponent.generator)).collect()
 }
@@ -99,7 +99,7 @@ fn run(generator: &Generator, row: &Row, server: &Server, settings: &Settings) -
     })
 }
 
-/// CPU time of all children that have ended, in microseconds. The server has not.
+/// CPU time of all ended children, in microseconds. The server is still running.
 fn children_cpu_us() -> Outcome<f64> {
     let usage = getrusage(UsageWho::RUSAGE_CHILDREN)?;
     Ok((usage.user_time().num_microseconds() + usage.system_time().num_microseconds()) as f64)

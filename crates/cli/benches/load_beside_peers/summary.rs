@@ -1,5 +1,5 @@
-//! What was found, in words, rows and one Markdown table. Must not know how it was measured.
-//! Start reading at [`figures`].
+//! The results, in words, rows and one Markdown table. Must not know how they were measured. Start
+//! reading at [`figures`].
 
 use crate::beside::compare::{Compared, count_bars, median, ratio};
 use crate::beside::machine::machine;
@@ -7,7 +7,7 @@ use crate::generators::{BARE_LOOP, OURS};
 use crate::session::{Block, Shown, generators};
 use crate::{Opponent, Outcome, Row, Settings};
 
-/// Of one row: ours against each of its opponents, in their order.
+/// The figures of one row: ours against each of its opponents, in their order.
 pub struct Figures {
     against: Vec<Against>,
 }
@@ -20,7 +20,7 @@ struct Against {
     server_busy: Compared,
 }
 
-/// Compares ours, which stand first in each block, with each opponent.
+/// Compares ours, which comes first in each block, with each opponent.
 pub fn figures(row: &Row, blocks: &[Block]) -> Outcome<Figures> {
     let against = |(index, opponent): (usize, &'static Opponent)| {
         let compare = |of: fn(&Shown) -> f64, bar| Compared::of(blocks, (0, index + 1), of, bar);
@@ -48,7 +48,7 @@ fn described(row: &Row) -> String {
     format!("{length}, {} connections, {kept}; {}", row.connections, row.serving.name())
 }
 
-/// What is run, before the first of it.
+/// Prints what will run, before the first run.
 pub fn print_preface(settings: &Settings) {
     let Settings { blocks, seconds, joust, .. } = settings;
     println!("{} beside its peers: {blocks} blocks, each run {seconds} s", joust.display());
@@ -73,7 +73,7 @@ fn peers(settings: &Settings) -> Vec<&'static crate::Generator> {
     peers
 }
 
-/// All of one row, for who reads along.
+/// Prints one row while the session runs.
 pub fn print_row(row: &Row, blocks: &[Block], figures: &Figures) {
     println!("\n{}: {}", row.name, described(row));
     for (index, generator) in generators(row).iter().enumerate() {
@@ -86,7 +86,7 @@ pub fn print_row(row: &Row, blocks: &[Block], figures: &Figures) {
             100.0 * median(|shown| shown.own_busy),
             100.0 * median(|shown| shown.server_busy),
         );
-        // Ports in TIME_WAIT are the one thing that runs of this kind leave to the next.
+        // Ports in TIME_WAIT are the only effect of such runs on the next.
         match row.keep_alive {
             true => println!(),
             false => println!("   {:>6.0} in TIME_WAIT before", median(|shown| shown.time_wait)),
@@ -100,7 +100,7 @@ pub fn print_row(row: &Row, blocks: &[Block], figures: &Figures) {
     print_floor(row, blocks, figures);
 }
 
-/// How far from the bare loop we are, and how far it is from the row's first opponent.
+/// Our distance from the bare loop, and the distance of the row's first opponent.
 fn print_floor(row: &Row, blocks: &[Block], figures: &Figures) {
     let is_floor = |against: &Against| against.opponent.generator.name == BARE_LOOP.name;
     let Some(at) = figures.against.iter().position(is_floor) else { return };

@@ -1,17 +1,17 @@
-//! The doctor, measured: how often it finds what is planted, whether the share that it reports follows the dose,
-//! and how often it alarms where nothing is planted. `make prove` writes `docs/doctor-proof.md`. Start reading at
-//! [`main`]; what is planted stands in `plants`.
+//! Measures the doctor: how often it finds planted faults, whether the share that it reports follows the dose, and how
+//! often it alarms without a fault. `make prove` writes `docs/doctor-proof.md`. Start reading at [`main`]; the faults
+//! are in `plants`.
 //!
 //! | variable | meaning |
 //! |---|---|
 //! | `JOUST_PROVE_SEEDS` | trials of each plant at either strength (default 20) |
 //! | `JOUST_PROVE_VISITS` | clean visits, quiet and with a busy neighbour each (default 200) |
-//! | `JOUST_PROVE_ONLY` | a part of the names of the checks that are planted, or `clean` (visits); other rows of the page stay |
+//! | `JOUST_PROVE_ONLY` | a part of the names of the planted checks, or `clean` (visits); other rows of the page stay |
 //! | `JOUST_PROVE_PAGE` | where the page is written (default: not written) |
-//! | `JOUST_BENCH_BINARY` | the `joust` that is examined (default: the one that cargo built) |
+//! | `JOUST_BENCH_BINARY` | the `joust` under test (default: the one that cargo built) |
 //!
-//! Every trial of a load runs in a network namespace of its own, with loopback alone: counters of the network are
-//! those of the trial. That takes root; without it the bench says so and ends.
+//! Every trial of a load runs in its own network namespace with only a loopback interface, so network counters belong
+//! to the trial. This needs root; without it the bench reports that and ends.
 
 #[path = "../beside/mod.rs"]
 mod beside;
@@ -26,16 +26,16 @@ use std::path::PathBuf;
 
 use beside::Outcome;
 
-/// What `JOUST_PROVE_ONLY` calls the visits in which nothing is planted.
+/// The value of `JOUST_PROVE_ONLY` for visits without a planted fault.
 const CLEAN: &str = "clean";
 
-/// How much is done.
+/// How much is measured.
 pub struct Effort {
     pub seeds: u64,
     pub visits: u64,
     pub only: String,
     pub joust: PathBuf,
-    /// Where the page is, or will be.
+    /// Where the page is, or will be written.
     pub page: Option<PathBuf>,
 }
 

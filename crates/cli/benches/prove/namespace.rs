@@ -1,4 +1,4 @@
-//! Processes in a network namespace of their own, with loopback alone. Must not know what runs there. Start
+//! Processes in a network namespace of their own, with only a loopback interface. Must not know what runs there. Start
 //! reading at [`Namespace`].
 
 use std::ffi::OsStr;
@@ -7,10 +7,10 @@ use std::time::{Duration, Instant};
 
 use super::beside::{Outcome, process};
 
-/// How long it may take to make one.
+/// Longest time to create one.
 const START_MAX: Duration = Duration::from_secs(10);
 
-/// A namespace that lives until this is dropped.
+/// A namespace that exists until this is dropped.
 pub struct Namespace {
     holder: Child,
     after: &'static [&'static str],
@@ -27,8 +27,7 @@ pub fn check() -> Outcome<()> {
 }
 
 impl Namespace {
-    /// One in which `setup`, commands of a shell, have been run; `after` are run in it at its end, however that
-    /// comes.
+    /// A namespace in which the shell commands `setup` have run; `after` run in it at its end, even after a failure.
     pub fn make(setup: &[&str], after: &'static [&'static str]) -> Outcome<Self> {
         let mut holder = Command::new("setpriv");
         holder.args(["--pdeathsig", "KILL", "unshare", "--net", "sleep", "600"]);
@@ -39,7 +38,7 @@ impl Namespace {
         Ok(namespace)
     }
 
-    /// Runs commands of a shell in it, each if the one before succeeded.
+    /// Runs shell commands in it, each if the one before succeeded.
     fn run(&self, commands: &[&str]) -> Outcome<()> {
         let commands = commands.join(" && ");
         let done = self.command("sh").args(["-c", &commands]).output()?;
@@ -50,7 +49,7 @@ impl Namespace {
         Ok(())
     }
 
-    /// A command that will run in it, ended with us.
+    /// A command that will run in it and ends with us.
     pub fn command(&self, program: impl AsRef<OsStr>) -> Command {
         let mut command = Command::new("nsenter");
         command.arg(format!("--net=/proc/{}/ns/net", self.holder.id()));
@@ -59,7 +58,7 @@ impl Namespace {
         command
     }
 
-    /// The holder has its own namespace from the moment at which that of its process differs from ours.
+    /// The holder has its own namespace from the moment when its process's namespace differs from ours.
     fn await_start(&self) -> Outcome<()> {
         let own = std::fs::read_link("/proc/self/ns/net")?;
         let begun = Instant::now();

@@ -1,4 +1,4 @@
-//! The page with the proof, and whether it holds. Start reading at [`Proof::page`].
+//! The page with the proof, and whether the requirements are met. Start reading at [`Proof::page`].
 
 use std::collections::BTreeMap;
 
@@ -10,19 +10,19 @@ use super::{plants, runs};
 
 /// Share of the trials in which a check must fire, confirmed.
 const POWER_MIN: f64 = 0.95;
-/// How far the share at half strength may be from half of that at full strength, as a part of it.
+/// How far the share at half strength may be from half of that at full strength, relative to it.
 const DOSE_MAX: f64 = 0.2;
-/// Alarms of one check in clean visits, and clean visits with any alarm.
+/// Largest share of clean visits with an alarm of one check, and with any alarm.
 const CHECK_MAX: f64 = 1.0 / 200.0;
 const VISITS_MAX: f64 = 1.0 / 20.0;
-/// Part of a core that reading counters may take.
+/// Share of a core that reading counters may take.
 const COST_MAX: f64 = 0.01;
 
-/// Everything that was measured.
+/// All measurements.
 pub struct Proof {
     machine: String,
     day: String,
-    /// Rows of the page before, by what they are of: those that are not measured anew stay, with their day.
+    /// Rows of the previous page by key: those that are not measured again stay, with their date.
     older: BTreeMap<String, String>,
     pub found: Vec<Found>,
     pub alarms: Vec<Alarms>,
@@ -73,7 +73,7 @@ impl Proof {
         text
     }
 
-    /// A row that was measured now, else that of the page before, else none.
+    /// A row that was measured now, else that of the previous page, else none.
     fn renewed(&self, key: &str, row: Option<String>) -> String {
         match row {
             Some(row) => format!("| {key} | {row} | {} |\n", self.day),
@@ -82,7 +82,7 @@ impl Proof {
     }
 
     /// # Errors
-    /// What was asked for and not reached.
+    /// The requirements that were not met.
     pub fn verdict(&self) -> Outcome<()> {
         let weak = self.found.iter().filter(|found| !has_power(found) || !follows_dose(found));
         let weak: Vec<&str> = weak.map(|found| found.check).collect();
@@ -99,7 +99,7 @@ impl Proof {
     }
 }
 
-/// Rows of a page by what they are of: the first cell of alarms, the first two of a plant.
+/// Rows of a page by key: the first cell for alarms, the first two for a plant.
 fn rows(page: &str) -> BTreeMap<String, String> {
     let rows = page.lines().filter_map(|line| {
         let mut cells = line.strip_prefix("| ")?.split(" | ");
@@ -111,7 +111,7 @@ fn rows(page: &str) -> BTreeMap<String, String> {
     rows.collect()
 }
 
-/// The cells between key and day.
+/// The cells between key and date.
 fn row(found: &Found) -> String {
     let others: Vec<String> =
         found.others.iter().map(|(name, n)| format!("`{name}` {n}")).collect();
@@ -129,7 +129,7 @@ fn row(found: &Found) -> String {
     )
 }
 
-/// The same of clean visits.
+/// The same for clean visits.
 fn alarms_row(alarms: &Alarms) -> String {
     let list = |counts: &BTreeMap<String, u64>| {
         let parts: Vec<String> = counts.iter().map(|(name, n)| format!("{name} {n}")).collect();
@@ -156,7 +156,7 @@ fn neighbour_name(neighbour: Neighbour) -> &'static str {
     }
 }
 
-/// One line while the proof goes on.
+/// One line of progress.
 pub fn line(found: &Found) -> String {
     format!(
         "{}: confirmed {} of {}, suspected {}; share {} planted, {} reported, {} at half; others {:?}",
@@ -171,7 +171,7 @@ pub fn line(found: &Found) -> String {
     )
 }
 
-/// The same of clean visits.
+/// The same for clean visits.
 pub fn alarms_line(alarms: &Alarms) -> String {
     format!(
         "clean visits {} ({:?}): {} with an alarm {:?}; notes {:?}; {} runs {:?}; cost {:.2} %",
@@ -190,7 +190,7 @@ fn has_power(found: &Found) -> bool {
     found.confirmed as f64 >= POWER_MIN * found.trials as f64
 }
 
-/// True where the artifact has no dose.
+/// True if the artifact has no dose.
 fn follows_dose(found: &Found) -> bool {
     match (found.share_full, found.share_half) {
         (Some(full), Some(half)) => (half - full / 2.0).abs() <= DOSE_MAX * full / 2.0,

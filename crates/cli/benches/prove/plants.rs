@@ -1,48 +1,48 @@
-//! What is planted: one record an artifact. Start reading at [`ALL`].
+//! The planted artifacts, one record each. Start reading at [`ALL`].
 
-/// An artifact that a load alone can show.
+/// An artifact that a single load can show.
 pub struct Plant {
     /// The check that must find it.
     pub check: &'static str,
-    /// What is planted, at full strength.
+    /// The planted fault, at full strength.
     pub what: &'static str,
     /// How it is planted at full strength.
     pub full: Way,
-    /// How it is planted at half of that; `None` where the artifact has no dose.
+    /// How it is planted at half of that; `None` if the artifact has no dose.
     pub half: Option<Way>,
-    /// The share that must be reported at full strength; `None` where it depends on the machine. At half strength
-    /// half of what was reported at full strength is expected.
+    /// The share that must be reported at full strength; `None` if it depends on the machine. At half strength half of
+    /// the share reported at full strength is expected.
     pub share: Option<f64>,
 }
 
-/// One way to plant an artifact. `{seed}` in any word stands for the number of the trial.
+/// One way to plant an artifact. `{seed}` in any word is replaced by the number of the trial.
 pub struct Way {
-    /// Commands of a shell that are run in the namespace before anything is started.
+    /// Shell commands that run in the namespace first.
     pub setup: &'static [&'static str],
-    /// Further words of `joust serve`.
+    /// Additional arguments of `joust serve`.
     pub serve: &'static [&'static str],
-    /// Further words of `joust load`.
+    /// Additional arguments of `joust load`.
     pub load: &'static [&'static str],
-    /// What the server is started by ("taskset -c 0").
+    /// The command that starts the server ("taskset -c 0").
     pub serve_by: &'static [&'static str],
-    /// What the generator is started by ("prlimit --nofile=64").
+    /// The command that starts the generator ("prlimit --nofile=64").
     pub load_by: &'static [&'static str],
-    /// What is done to the processes during the load.
+    /// What happens to the processes during the load.
     pub during: During,
-    /// Commands of a shell that are run when all has ended.
+    /// Shell commands that run at the end.
     pub after: &'static [&'static str],
 }
 
-/// What is done to the processes during the load.
+/// What happens to the processes during the load.
 #[derive(Clone, Copy)]
 pub enum During {
     Nothing,
-    /// The server is stopped for `millis`, `times` times, at equal distances.
+    /// The server is stopped `times` times for `millis`, at equal intervals.
     ServerStops {
         millis: u64,
         times: u32,
     },
-    /// The same of the generator.
+    /// The same for the generator.
     LoadStops {
         millis: u64,
         times: u32,
@@ -65,12 +65,12 @@ const fn serve(words: &'static [&'static str]) -> Way {
     Way { serve: words, ..PLAIN }
 }
 
-/// A program that needs the whole of CPU 0, for as long as a trial takes.
+/// A program that uses all of CPU 0 for the length of a trial.
 const BUSY_CPU_0: &str = "{ taskset -c 0 timeout 4 sh -c 'while :; do :; done' >/dev/null 2>&1 & \
                           echo $! >/run/joust-prove.pid; }";
 const END_BUSY: &str = "kill $(cat /run/joust-prove.pid); rm /run/joust-prove.pid";
 
-/// Starts a command under a quota, with version 1 or 2 of cgroups.
+/// Starts a command under a CPU quota, with version 1 or 2 of cgroups.
 const UNDER_QUOTA: &str = "\
     if [ -e /sys/fs/cgroup/cgroup.controllers ]; then \
         mkdir -p /sys/fs/cgroup/joust-prove && cd /sys/fs/cgroup/joust-prove && echo '20000 100000' > cpu.max; \

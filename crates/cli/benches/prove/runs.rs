@@ -1,4 +1,4 @@
-//! Artifacts that only a run shows: what differs between starts of a server, its processes, two contenders. Start
+//! Artifacts that only a run shows: differences between starts of a server, its processes, two contenders. Start
 //! reading at [`prove`].
 
 use std::os::unix::fs::PermissionsExt as _;
@@ -16,21 +16,21 @@ use super::trial::{Found, Serving, or_none, summed};
 pub struct RunPlant {
     pub check: &'static str,
     pub what: &'static str,
-    /// The contenders, as `joust run` takes them. `{seed}` stands for the number of the trial, `{joust}` for the
-    /// program, `{by_chance}` for a script that starts it slow or not, as a coin falls.
+    /// The contenders, as arguments of `joust run`. `{seed}` is replaced by the number of the trial, `{joust}` by the
+    /// program, `{by_chance}` by a script that starts it slow or not, at random.
     pub contenders: &'static [&'static str],
-    /// Further words of `joust run`.
+    /// Additional arguments of `joust run`.
     pub words: &'static [&'static str],
-    /// A namespace in which servers are started and compared by their URLs; `None`: the lab starts the
-    /// contenders, in namespaces of its own.
+    /// A namespace in which servers are started and compared by their URLs; `None`: the lab starts the contenders, in
+    /// its own namespaces.
     pub inside: Option<Inside>,
 }
 
-/// A network with servers that are there before the run begins.
+/// A network with servers that run before the run begins.
 pub struct Inside {
-    /// Commands of a shell that make the network what it is.
+    /// Shell commands that configure the network.
     pub setup: &'static [&'static str],
-    /// Words of `joust serve`, for each server.
+    /// Arguments of `joust serve`, for each server.
     pub servers: &'static [&'static [&'static str]],
 }
 
@@ -142,7 +142,7 @@ pub fn run(contenders: &[&str], words: &[&str], seed: u64, effort: &Effort) -> O
     run_by(command, contenders, words, seed, effort)
 }
 
-/// The same, by a command that starts joust.
+/// The same, with a command that starts joust.
 fn run_by(
     mut command: Command,
     contenders: &[&str],
@@ -168,7 +168,8 @@ fn run_by(
     Ok(RunRecord::from_json(&text)?)
 }
 
-/// A process number would not do: it may be odd in every visit, if the number of processes in between is even.
+/// A process number is not random enough: it may be odd in every visit, if an even number of processes is started in
+/// between.
 fn by_chance(dir: &Path, joust: &str) -> Outcome<String> {
     let path = dir.join("by-chance");
     let text = format!(

@@ -15,12 +15,12 @@ use super::beside::{Outcome, process};
 use super::namespace::Namespace;
 use super::plants::{During, Plant, Way};
 
-/// How long each load is.
+/// Length of each load.
 const LENGTH: Duration = Duration::from_secs(2);
 /// Where the server listens in its namespace.
 const ADDRESS: &str = "127.0.0.1:8080";
 
-/// What became of all trials of a plant.
+/// The result of all trials of a plant.
 pub struct Found {
     pub check: &'static str,
     pub what: &'static str,
@@ -29,9 +29,9 @@ pub struct Found {
     pub confirmed: u64,
     /// Trials in which it only suspected something.
     pub suspected: u64,
-    /// The share that was planted, where that is known.
+    /// The planted share, if it is known.
     pub share_planted: Option<f64>,
-    /// Mean of the shares that were reported at full strength.
+    /// Mean of the shares reported at full strength.
     pub share_full: Option<f64>,
     /// The same at half strength.
     pub share_half: Option<f64>,
@@ -50,7 +50,7 @@ pub fn prove(plant: &Plant, effort: &Effort) -> Found {
     }
 }
 
-/// What the trials at full strength say.
+/// Summarises the trials at full strength.
 pub fn summed(check: &'static str, what: &'static str, trials: &[Vec<Finding>]) -> Found {
     let with = |certainty: Certainty| {
         let fired = |all: &&Vec<Finding>| {
@@ -96,7 +96,7 @@ fn findings(way: &Way, effort: &Effort) -> Vec<Vec<Finding>> {
     (1..=effort.seeds).map(|seed| or_none(load(way, seed, effort), |load| load.findings)).collect()
 }
 
-/// The findings of a trial. One that could not be made has found nothing, and is said.
+/// The findings of a trial. A failed trial is reported and counts as having found nothing.
 pub fn or_none<T>(trial: Outcome<T>, findings: impl FnOnce(T) -> Vec<Finding>) -> Vec<Finding> {
     match trial {
         Ok(record) => findings(record),
@@ -142,13 +142,13 @@ pub fn load(way: &Way, seed: u64, effort: &Effort) -> Outcome<LoadRecord> {
     LoadRecord::from_json(&text).map_err(|error| format!("joust load: {error}: {said}").into())
 }
 
-/// `default`, unless one of `names` is among the words that a plant has of its own.
+/// `default`, unless one of `names` is among the plant's own arguments.
 fn unless<'a>(own: &[String], names: &[&str], default: [&'a str; 2]) -> Vec<&'a str> {
     let is_set = own.iter().any(|word| names.contains(&word.as_str()));
     if is_set { Vec::new() } else { default.to_vec() }
 }
 
-/// Does to the server and to the generator what the plant says.
+/// Applies the plant's disturbance to the server and the generator.
 fn disturb(server: u32, generator: u32, during: During) {
     match during {
         During::Nothing => {}
@@ -170,8 +170,7 @@ fn stop(pid: u32, millis: u64, times: u32) {
     }
 }
 
-/// To a child of ours that nobody has waited for yet, so that its number is its own. If it has ended, the load says
-/// so.
+/// Signals a child that nobody has waited for yet, so its number is not reused. If it has ended, the load shows it.
 fn signal(pid: u32, signal: Signal) {
     let _ = kill(Pid::from_raw(pid as i32), signal);
 }
@@ -193,10 +192,10 @@ impl Serving {
         let (listens, heard) = std::sync::mpsc::channel();
         for stream in [Box::new(out) as Box<dyn std::io::Read + Send>, Box::new(err)] {
             let listens = listens.clone();
-            // Reads to the end: a full pipe would stop the server.
+            // Reads to the end: a full pipe would block the server.
             thread::spawn(move || {
                 for line in BufReader::new(stream).lines().map_while(Result::ok) {
-                    // Nobody hears the lines behind the first.
+                    // Nobody reads the lines after the first.
                     let _ = listens.send(line);
                 }
             });

@@ -1,7 +1,6 @@
-//! Who is compared: how each server is configured and started for a row, as little as makes it quick.
-//! What is not set is the server's own default. No limit of requests a connection, no access log, one
-//! process or loop where the model has one. Must not know who loads it. Start reading at
-//! [`Contender`].
+//! The contenders: how each server is configured and started for a row, with a minimal fast configuration. Everything
+//! else is the server's own default. No limit of requests per connection, no access log, one process or loop if the
+//! model has one. Must not know who loads it. Start reading at [`Contender`].
 
 use std::ffi::OsString;
 use std::fs;
@@ -10,18 +9,18 @@ use std::path::{Path, PathBuf};
 
 use super::beside::Outcome;
 
-/// A server, in one of its forms.
+/// A server in one of its variants.
 pub struct Contender {
     pub name: &'static str,
     /// How it is started.
     pub launch: fn(&Place<'_>) -> Outcome<Launch>,
-    /// How long it is loaded before it counts as warm, in seconds.
+    /// Seconds of load before it counts as warm.
     pub warm_up: u32,
-    /// It is served by `JOUST_BENCH_EARLIER`.
+    /// `JOUST_BENCH_EARLIER` serves it.
     pub is_earlier: bool,
 }
 
-/// What it is started for.
+/// Where and for what it is started.
 pub struct Place<'a> {
     /// Our own program.
     pub joust: &'a Path,
@@ -29,7 +28,7 @@ pub struct Place<'a> {
     pub dir: &'a Path,
     /// The site: `page.html`, and `cgi-bin/page`, an executable.
     pub site: &'a Path,
-    /// Where it is to listen.
+    /// The address to listen on.
     pub addr: SocketAddr,
 }
 
@@ -47,7 +46,7 @@ pub static WORKER: Contender = ours("joust worker", |place| joust(place, "worker
 pub static EVENT: Contender = ours("joust event", |place| joust(place, "event", SPARE_THREADS));
 pub static POLLER: Contender = ours("joust poller", |place| joust(place, "poller", &[]));
 
-/// Of Apache's prefork and ours: room for every connection, and none is started or ended meanwhile.
+/// For Apache's prefork and ours: processes for all connections, so that none is started or ended meanwhile.
 const PROCESSES: &[&str] = &[
     "StartServers=120",
     "MinSpareServers=5",
@@ -55,7 +54,7 @@ const PROCESSES: &[&str] = &[
     "ServerLimit=150",
     "MaxRequestWorkers=150",
 ];
-/// The same of worker.
+/// The same for worker.
 const THREADS: &[&str] = &[
     "StartServers=6",
     "ServerLimit=6",
@@ -65,8 +64,8 @@ const THREADS: &[&str] = &[
     "MaxSpareThreads=150",
 ];
 
-/// The same of event, which closes kept-alive connections, asked or not, where all threads of a child
-/// work: so many that they never do, however the connections are spread.
+/// The same for event. It closes kept-alive connections if all threads of a child are busy, so there are enough threads
+/// that they never are, however the connections are spread.
 const SPARE_THREADS: &[&str] = &[
     "ThreadLimit=101",
     "StartServers=2",
@@ -166,10 +165,10 @@ fn apache(place: &Place<'_>, mpm: &str, settings: &[&str]) -> Outcome<Launch> {
     const MODULES: &str = "/usr/lib/apache2/modules";
     let (dir, site) = (place.dir.display(), place.site.display());
     let sizes: String = settings.iter().map(|pair| pair.replace('=', " ") + "\n").collect();
-    // What root starts serves as www-data, as Debian's does.
+    // If root starts it, it serves as www-data, like Debian's.
     let user =
         if nix::unistd::geteuid().is_root() { "User www-data\nGroup www-data\n" } else { "" };
-    // mod_cgid is for threaded servers: a process of its own forks.
+    // mod_cgid is for threaded servers: a separate process forks.
     let cgi = format!(
         "LoadModule cgid_module {MODULES}/mod_cgid.so\nLoadModule alias_module {MODULES}/mod_alias.so\n\
          ScriptSock {dir}/cgid.sock\nScriptAlias /cgi-bin/ {site}/cgi-bin/\n"
@@ -190,7 +189,7 @@ fn apache(place: &Place<'_>, mpm: &str, settings: &[&str]) -> Outcome<Launch> {
     Ok([&["apache2".into()], &flags[..], &["-D".into(), "FOREGROUND".into()]].concat())
 }
 
-/// With a JVM as Debian's package runs it; the compilers of a JVM want seconds of work.
+/// With a JVM as Debian's package runs it; the JIT compilers need seconds of load.
 pub static TOMCAT: Contender =
     Contender { name: "Tomcat 10", launch: tomcat, warm_up: 15, is_earlier: false };
 

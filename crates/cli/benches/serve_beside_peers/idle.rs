@@ -1,5 +1,5 @@
-//! What idle connections cost: memory of the reactor that holds 10,000 of them, each of which has been
-//! answered once. Start reading at [`memory`].
+//! The cost of idle connections: memory of the reactor with 10,000 of them, each of which has been answered once. Start
+//! reading at [`memory`].
 
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
@@ -9,22 +9,22 @@ use super::contenders::{Contender, Place, REACTOR};
 use super::servers::{self, Site};
 use super::{Page, Settings};
 
-/// Connections that are held.
+/// Number of open connections.
 const CONNECTIONS: usize = 10_000;
 
 /// The bar, in bytes.
 pub const MEMORY_MAX: u64 = 40_000_000;
 
-/// What was measured.
+/// The measured memory.
 pub struct Memory {
     pub connections: usize,
-    /// Of all processes of the server, shared pages counted once.
+    /// Of all processes of the server, with shared pages counted once.
     pub idle_bytes: u64,
-    /// The same before there was any connection.
+    /// The same before the first connection.
     pub bare_bytes: u64,
 }
 
-/// The reactor, which keeps what is idle for as long as this takes.
+/// The reactor, with a timeout that keeps idle connections for the whole measurement.
 static PATIENT: Contender = Contender {
     name: "joust reactor",
     launch: |place: &Place<'_>| {
@@ -36,7 +36,7 @@ static PATIENT: Contender = Contender {
     is_earlier: false,
 };
 
-/// Opens the connections, has each answered, and asks the kernel.
+/// Opens the connections, sends a request on each, and reads the memory from the kernel.
 pub fn memory(settings: &Settings) -> Outcome<Memory> {
     sys::socket::raise_file_limit()?;
     let site = Site::new(Page::File(3361))?;

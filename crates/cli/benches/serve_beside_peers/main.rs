@@ -1,15 +1,14 @@
-//! `make bench-serve`: our server beside its peers, on the same page, under the same load, in turn,
-//! many times. Server on one CPU, generator on the other. All servers of a row run from its beginning
-//! to its end, so that each is warm; only one is loaded at a time. Each block loads ours and each
-//! opponent once, in random order; a ratio is paired by block and quoted with its interval, and each
-//! bar stands beside the ratio that must clear it.
+//! `make bench-serve`: our server beside its peers, on the same page, under the same load, alternating, many times. The
+//! server has one CPU, the generator the other. All servers of a row run from its beginning to its end, so that each is
+//! warm; only one is loaded at a time. Each block loads ours and each opponent once, in random order. A ratio is paired
+//! by block and printed with its interval, next to the bar that it must clear.
 //!
-//! CPU time of the server per request is the score: on two CPUs the generator may be the limit of
-//! throughput. For CGI it is requests/s.
+//! The score is the CPU time of the server per request, because on two CPUs the generator may limit the throughput. For
+//! CGI it is requests/s.
 //!
-//! Start reading at [`ROWS`]. `JOUST_BENCH_BLOCKS` and `JOUST_BENCH_SECONDS` shorten it,
-//! `JOUST_BENCH_ROWS` (names, by comma) chooses rows, `JOUST_BENCH_BINARY` measures another joust, and
-//! `JOUST_BENCH_EARLIER` (the path of an earlier joust) adds its server as an opponent to every row.
+//! Start reading at [`ROWS`]. `JOUST_BENCH_BLOCKS` and `JOUST_BENCH_SECONDS` shorten it, `JOUST_BENCH_ROWS` (names,
+//! separated by commas) chooses rows, `JOUST_BENCH_BINARY` measures another joust, and `JOUST_BENCH_EARLIER` (the path
+//! of an earlier joust) adds its server as an opponent to every row.
 
 #[path = "../beside/mod.rs"]
 mod beside;
@@ -25,29 +24,29 @@ use beside::Outcome;
 use beside::compare::Bar;
 use contenders::Contender;
 
-/// One workload, and who meets on it.
+/// One workload, and the servers on it.
 struct Row {
     /// For `JOUST_BENCH_ROWS`.
     name: &'static str,
     page: Page,
     connections: u32,
-    /// Whether a connection is used again.
+    /// Whether connections are reused.
     keep_alive: bool,
     score: Score,
     ours: &'static Contender,
     opponents: &'static [Opponent],
 }
 
-/// What is asked for.
+/// The requested page.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Page {
-    /// A file of so many bytes.
+    /// A file of that size.
     File(u32),
     /// A program that prints 1 KB.
     Program,
 }
 
-/// What decides a row.
+/// The figure that decides a row.
 #[derive(Clone, Copy)]
 enum Score {
     /// CPU time of all processes of the server.
@@ -55,7 +54,7 @@ enum Score {
     RequestsPerSecond,
 }
 
-/// Another server, and what our score over its must be.
+/// Another server, and the required ratio of our score to its.
 #[derive(Clone, Copy)]
 struct Opponent {
     contender: &'static Contender,
@@ -63,8 +62,8 @@ struct Opponent {
 }
 
 impl Row {
-    /// The same with the server of an earlier joust among the opponents. Kept for the life of the
-    /// program, as the table of rows is.
+    /// The same with the server of an earlier joust among the opponents. Leaked, because the table of rows is static,
+    /// too.
     fn beside_earlier(&'static self) -> &'static Self {
         let name = format!("earlier {}", self.ours.name).leak();
         let contender = Box::leak(Box::new(Contender { name, is_earlier: true, ..*self.ours }));
@@ -82,7 +81,7 @@ const fn at_least(contender: &'static Contender, times: f64) -> Opponent {
     Opponent { contender, bar: Some(Bar::AtLeast(times)) }
 }
 
-/// A row of CPU time per request on a file.
+/// A row about CPU time per request for a file.
 const fn cpu(
     name: &'static str,
     page_bytes: u32,
@@ -155,7 +154,7 @@ const ROWS: &[Row] = &[
 ];
 
 fn main() -> Outcome<()> {
-    // `cargo test --benches` calls every bench with --test; speed is no test.
+    // `cargo test --benches` calls every bench with --test; a speed measurement is not a test.
     if std::env::args().any(|arg| arg == "--test") {
         return Ok(());
     }
@@ -182,13 +181,13 @@ fn main() -> Outcome<()> {
     Ok(())
 }
 
-/// What the environment may say.
+/// Settings from the environment.
 struct Settings {
     blocks: u32,
-    /// Of each run.
+    /// Length of each run.
     seconds: u32,
-    /// The joust that is measured, as server and as generator.
+    /// The joust under test, as server and as generator.
     joust: PathBuf,
-    /// Another joust, whose server is an opponent in every row.
+    /// Another joust whose server is an opponent in every row.
     earlier: Option<PathBuf>,
 }

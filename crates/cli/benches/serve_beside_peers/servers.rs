@@ -14,10 +14,10 @@ use super::beside::{Outcome, SERVER_CPU};
 use super::contenders::{Contender, Place};
 use super::{Page, Settings};
 
-/// What a program of the site prints, head excluded.
+/// Bytes that a program of the site prints, without the head.
 const PROGRAM_BYTES: usize = 1024;
 
-/// What all servers of a row serve.
+/// The content that all servers of a row serve.
 pub struct Site {
     dir: TempDir,
     page: Page,
@@ -50,7 +50,7 @@ impl Site {
     }
 }
 
-/// A static binary without a runtime to speak of, so that starting it is most of what it costs.
+/// A static binary with a minimal runtime, so that most of its cost is starting it.
 fn program(site: &Path) -> Outcome<()> {
     let source = site.join("page.rs");
     fs::write(
@@ -73,7 +73,7 @@ fn program(site: &Path) -> Outcome<()> {
     Ok(())
 }
 
-/// Returns once it has answered a request with the page.
+/// Returns once the server has answered a request with the page.
 pub fn start(contender: &Contender, site: &Site, settings: &Settings) -> Outcome<Server> {
     let dir = readable_dir()?;
     let addr = TcpListener::bind("127.0.0.1:0")?.local_addr()?;

@@ -1,5 +1,5 @@
-//! The session of one row: blocks of runs in random order, each measured alike whoever serves. Must
-//! not know how figures are shown. Start reading at [`meet`].
+//! The session of one row: blocks of runs in random order, each measured in the same way. Must not
+//! know how figures are shown. Start reading at [`meet`].
 
 use std::process::{Command, Stdio};
 
@@ -13,13 +13,13 @@ use super::contenders::Contender;
 use super::servers::{self, Site};
 use super::{Row, Settings};
 
-/// What one run of one server showed.
+/// The results of one run of one server.
 #[derive(Clone, Copy)]
 pub struct Shown {
     pub requests_per_s: f64,
-    /// Of all processes of the server, by the kernel's count.
+    /// CPU time of all processes of the server, by the kernel's count.
     pub cpu_us_per_request: f64,
-    /// That CPU time over the time of the load.
+    /// That CPU time divided by the time of the load.
     pub server_busy: f64,
     pub p99_ms: f64,
 }
@@ -27,7 +27,7 @@ pub struct Shown {
 /// One run of each server, ours first, then the opponents in the order of the row.
 pub type Block = Vec<Shown>;
 
-/// All that meet on a row, ours first.
+/// All servers of a row, ours first.
 pub fn contenders(row: &Row) -> Vec<&'static Contender> {
     std::iter::once(row.ours).chain(row.opponents.iter().map(|it| it.contender)).collect()
 }
@@ -87,7 +87,7 @@ fn load(
     if ok < done || ok == 0.0 {
         return Err(wrong(&format!("{ok} of {done} requests were answered well")).into());
     }
-    // What was answered after the window cost the server as much.
+    // Answers after the window cost the server as much.
     let answered = ok + figure(&record["requests"]["drained"])?;
     Ok(Shown {
         requests_per_s: figure(&record["rate_per_s"])?,

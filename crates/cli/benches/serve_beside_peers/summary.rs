@@ -1,4 +1,4 @@
-//! What was found, in words, rows and one Markdown table. Must not know how it was measured. Start
+//! The results, in words, rows and one Markdown table. Must not know how they were measured. Start
 //! reading at [`figures`].
 
 use super::beside::Outcome;
@@ -11,19 +11,19 @@ use super::{Opponent, Page, Row, Score, Settings};
 /// The peers' packages.
 const PACKAGES: &[&str] = &["nginx-light", "nginx", "lighttpd", "h2o", "apache2", "tomcat10"];
 
-/// Of one row: ours against each of its opponents, in their order.
+/// The figures of one row: ours against each of its opponents, in their order.
 pub struct Figures {
     against: Vec<Against>,
 }
 
-/// Ours over one opponent; the bar is on the score.
+/// Ours over one opponent; the bar applies to the score.
 struct Against {
     opponent: &'static Opponent,
     requests_per_s: Compared,
     cpu_us_per_request: Compared,
 }
 
-/// Compares ours, which stands first in each block, with each opponent.
+/// Compares ours, which comes first in each block, with each opponent.
 pub fn figures(row: &Row, blocks: &[Block]) -> Outcome<Figures> {
     let against = |(index, opponent): (usize, &'static Opponent)| {
         let pair = (0, index + 1);
@@ -56,7 +56,7 @@ fn described(row: &Row) -> String {
     format!("{page}, {} connections, {kept}", row.connections)
 }
 
-/// What is run, before the first of it.
+/// Prints what will run, before the first run.
 pub fn print_preface(settings: &Settings) {
     let Settings { blocks, seconds, joust, .. } = settings;
     println!("{} beside its peers: {blocks} blocks, each run {seconds} s", joust.display());
@@ -66,7 +66,7 @@ pub fn print_preface(settings: &Settings) {
     println!("estimate; CPU time is of all processes of a server, by the kernel's count");
 }
 
-/// All of one row, for who reads along.
+/// Prints one row while the session runs.
 pub fn print_row(row: &Row, blocks: &[Block], figures: &Figures) {
     println!("\n{}: {}", row.name, described(row));
     for (index, contender) in contenders(row).iter().enumerate() {

@@ -1,6 +1,5 @@
-//! No stand-in loses a request: over random counts of threads, connections, pipelines and requests, on the
-//! simulated driver, what each reports adds up to what was measured. Start reading at
-//! [`every_request_is_in_each_report`].
+//! No replacement loses a request: over random counts of threads, connections, pipelines and requests, on the simulated
+//! driver, each report adds up to what was measured. Start reading at [`every_request_is_in_each_report`].
 
 use std::sync::atomic::AtomicBool;
 
@@ -27,7 +26,7 @@ fn script(random: &mut Pcg64Mcg) -> Script {
     script
 }
 
-/// Carries out a line as the program does, but in virtual time.
+/// Runs a command line like the program does, but in virtual time.
 fn carried_out(line: &str, script: &Script) -> (LoadRecord, Closing) {
     let words: Vec<String> = line.split(' ').map(str::to_owned).collect();
     let mut run = asked(&words).unwrap_or_else(|| panic!("{line} makes no load"));
@@ -81,7 +80,7 @@ fn every_request_is_in_each_report() {
         for line in lines.into_iter().filter(built_in) {
             let mut script = script(random);
             if line.contains("-d 1") {
-                // A second of it is to be few requests.
+                // A second of it should contain few requests.
                 script.delay = Nanos::from_millis(20);
             }
             let (record, closing) = carried_out(&line, &script);
@@ -97,8 +96,8 @@ fn every_request_is_in_each_report() {
     }
 }
 
-/// The case that lost half of its results: 3 connections on 2 threads have 20 and 10 requests, and the log
-/// of all had room for 17 and 16.
+/// A past fault that lost half of the results: 3 connections on 2 threads have 20 and 10 requests, but the log for all
+/// had room for 17 and 16.
 #[test]
 fn a_pipeline_on_threads_that_do_not_divide_its_connections_retires_all() {
     for (line, n) in [("-n 30 -c 3 -t 2 -k -K 2", 30), ("-n 10007 -c 10 -t 3 -K 8", 10_007)] {
@@ -111,7 +110,7 @@ fn a_pipeline_on_threads_that_do_not_divide_its_connections_retires_all() {
     }
 }
 
-/// A log that has room for all requests of the load holds them all.
+/// A log with room for all requests of the load contains them all.
 #[test]
 fn a_load_keeps_every_sample_that_there_is_room_for() {
     for seed in 0..CASES {

@@ -1,5 +1,4 @@
-//! For tests of the classic tools as they are carried out: a world without a network, and command lines at
-//! random. Start reading at [`asked`].
+//! For tests of running classic tools: a world without a network, and random command lines. Start reading at [`asked`].
 
 use std::io;
 use std::net::SocketAddr;
@@ -69,13 +68,12 @@ impl Network for World {
     }
 }
 
-/// A Thursday.
+/// A time on a Thursday.
 pub(crate) fn local_time() -> LocalTime {
     LocalTime { year: 2026, month: 1, day: 1, weekday: 4, hour: 0, minute: 0, second: 0 }
 }
 
-/// What a command line asks for, its tool first; `None` if the tool says something instead, or was not built
-/// in.
+/// The run of a command line, its tool first; `None` if the tool only prints a message, or was not built in.
 pub(crate) fn asked(words: &[String]) -> Option<Run> {
     let tool = classic::named(&words[0]).expect("a tool");
     let mut args = words[1..].to_vec();
@@ -87,12 +85,12 @@ pub(crate) fn asked(words: &[String]) -> Option<Run> {
     }
 }
 
-/// Numbers for random cases, from a seed that a failure names.
+/// Random numbers for random cases, from a seed that a failure prints.
 pub(crate) fn random(seed: u64) -> Pcg64Mcg {
     Pcg64Mcg::seed_from_u64(seed)
 }
 
-/// Words of a line, and each of these flags or not.
+/// Words of a line, and each of these flags at random.
 pub(crate) fn line(
     random: &mut Pcg64Mcg,
     begin: &str,

@@ -1,4 +1,4 @@
-//! `joust doctor --machine`: what this machine does to a measurement, before anything is run. It reads and changes
+//! `joust doctor --machine`: how this machine can affect a measurement, before anything is run. It reads and changes
 //! nothing. Start reading at [`look`].
 
 use std::fmt::Write as _;
@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use crate::terminal::prose_options;
 
-/// How it is told.
+/// The output format.
 #[derive(Debug, Clone, Copy)]
 pub enum Form {
     /// For a person.
@@ -30,7 +30,7 @@ pub fn look(form: Form) -> String {
     }
 }
 
-/// How many lines are fine, worth changing and not available.
+/// Number of lines that are fine, worth changing and not available.
 fn counts(lines: &[MachineLine]) -> (usize, usize, usize) {
     let count = |is: fn(&MachineLine) -> bool| lines.iter().filter(|line| is(line)).count();
     let worth = count(|line| matches!(line.state, Ok(MachineState::WorthChanging { .. })));
@@ -38,7 +38,7 @@ fn counts(lines: &[MachineLine]) -> (usize, usize, usize) {
     (lines.len() - worth - unknown, worth, unknown)
 }
 
-/// What is worth changing first, since that is what a reader came for.
+/// Lines that are worth changing come first, because readers look for them.
 fn parts(lines: &[MachineLine]) -> Vec<Prose> {
     let (fine, worth, unknown) = counts(lines);
     let mut parts = vec![Prose::Heading(format!(
@@ -77,7 +77,7 @@ fn parts(lines: &[MachineLine]) -> Vec<Prose> {
     parts
 }
 
-/// What a line tells.
+/// The texts of a line.
 struct Told {
     seen: String,
     mend: Option<Mend>,
@@ -89,7 +89,7 @@ fn way_out(mend: &Mend) -> Vec<Prose> {
     advice.map(Prose::Detail).into_iter().chain(commands).collect()
 }
 
-/// With a capital at its beginning, unless that is a name or code.
+/// With a capital first letter, unless it begins with a name or code.
 fn capitalised(text: &str) -> String {
     let first = text.split(' ').next().unwrap_or_default();
     let is_word = first.chars().all(|c| c.is_ascii_lowercase() || c == ',') && first != "joust";
@@ -104,7 +104,7 @@ const SCRIPT_HEAD: &str = "\
 # brings today's value back.
 ";
 
-/// Every change with its comment; what no command changes is a comment alone.
+/// Every change with its comment; if no command can change something, only a comment.
 fn script(lines: &[MachineLine]) -> String {
     let mut text = SCRIPT_HEAD.to_owned();
     let mut any = false;
@@ -132,14 +132,14 @@ fn script(lines: &[MachineLine]) -> String {
     if !any {
         text.push_str("\n# Nothing is worth changing.\n");
     }
-    // An empty comment stands for an empty line.
+    // An empty comment represents an empty line.
     text.replace("\n# \n", "\n\n")
 }
 
-/// Columns of a comment in the script.
+/// Width of a comment in the script.
 const SCRIPT_WIDTH: usize = 100;
 
-/// A text from a file of the machine must not begin a line of the script.
+/// Joins lines: text from a file of the machine must not begin a line of the script.
 fn one_line(text: &str) -> String {
     text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
 }
@@ -152,7 +152,7 @@ fn json_of(lines: &[MachineLine]) -> String {
     text
 }
 
-/// `state` is "fine", "worth_changing" or "not_available"; of the last, `why` stands in place of `seen`.
+/// `state` is "fine", "worth_changing" or "not_available"; for the last, `why` replaces `seen`.
 fn line_json(line: &MachineLine) -> Value {
     let mut value = json!({
         "name": line.topic.name,
@@ -178,7 +178,7 @@ fn line_json(line: &MachineLine) -> Value {
 mod tests {
     use super::*;
 
-    /// A machine with one thing of each state.
+    /// A machine with one line in each state.
     fn lines() -> Vec<MachineLine> {
         let topic = |name: &str| {
             *doctor::machine::TOPICS.iter().find(|topic| topic.name == name).expect("a topic")

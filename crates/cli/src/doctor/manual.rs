@@ -1,4 +1,4 @@
-//! The manual of the doctor on a terminal: the list of its checks, and what it says of one.
+//! The manual of the doctor on a terminal: the list of its checks, and the text about one.
 
 use doctor::manual::{Article, ArticleKind, articles, articles_of};
 use miette::miette;
@@ -8,7 +8,7 @@ use report::{Prose, ProseTone};
 use crate::terminal::prose_options;
 use crate::trouble::Trouble;
 
-/// Every check below its question, and the topics of a machine.
+/// Every check under its question, and the topics of a machine.
 pub fn list() -> String {
     let all = articles();
     let mut parts = Vec::new();
@@ -28,11 +28,11 @@ pub fn list() -> String {
             }
         }
     }
-    parts.push(Prose::Heading("joust doctor --explain NAME says more of one".to_owned()));
+    parts.push(Prose::Heading("joust doctor --explain NAME explains one of them".to_owned()));
     report::prose_text(&parts, &prose_options())
 }
 
-/// What the manual says of a check or a topic.
+/// The manual's text about a check or a topic.
 pub fn explain(name: &str) -> Result<String, Trouble> {
     let found = articles_of(name).map_err(|way_out| {
         Trouble::usage(miette!(help = way_out, "no check or topic is named {name}"))
@@ -56,7 +56,7 @@ fn parts(article: &Article) -> Vec<Prose> {
     parts
 }
 
-/// "runs and loads of joust" of "Runs and loads of joust".
+/// "runs and loads of joust" from "Runs and loads of joust".
 fn lowered(text: &str) -> String {
     let (head, tail) = text.split_at(1);
     format!("{}{tail}", head.to_lowercase())

@@ -1,6 +1,6 @@
-//! What can be typed after `joust load`, one struct a group of the help. Each has beside it what its flags
-//! mean for the plan (`apply`), where each field is named: a flag that is forgotten there does not
-//! compile. Start reading at [`Args`].
+//! The command line of `joust load`, one struct for each group of the help. Each struct has a method (`apply`) that
+//! applies its flags to the plan and destructures every field: a forgotten flag does not compile. Start reading at
+//! [`Args`].
 
 use std::net::IpAddr;
 use std::path::PathBuf;
@@ -25,13 +25,13 @@ use crate::output::Destination;
 /// Enough for an interval of 5 % over four decades, if every rate near the limit is tried three times.
 const TRIES_MAX: u32 = 40;
 
-/// What stands below the options of -h.
+/// The text below the options of -h.
 const BRIEFLY: &str = "\
 Without -n and -d the load lasts 10 seconds; with both, it ends by whichever comes first.
 Exit codes: 0 done, 1 failed, 2 usage, 3 interrupted, 4 the target rate was not reached, or the \
 generator was the limit (--strict), 99 a goal was broken (--slo). --help says more.";
 
-/// What stands below those of --help, and in the manual.
+/// The text below those of --help, and in the manual.
 const AT_LENGTH: &str = "\
 Without -n and -d the load lasts 10 seconds; with both, it ends by whichever comes first. \
 Rates are written 500/s, 5k/s or 0.5/s, times 250us, 50ms, 10s or 2m, sizes 3361 or 100KB, shares 1% \
@@ -116,7 +116,7 @@ impl Size {
 #[command(group = ArgGroup::new("open").multiple(true))]
 #[command(group = ArgGroup::new("at_a_rate").multiple(true))]
 #[command(group = ArgGroup::new("at_instants").multiple(true))]
-// Of one, since `requires` of an argument is waived where another conflicts with it; of a group, not.
+// A group, because clap waives an argument's `requires` if another argument conflicts with it, but not a group's.
 #[command(group = ArgGroup::new("searched"))]
 pub struct Pace {
     /// Open loop: send at this rate, however slow the server is, as in 500/s or 5k/s
@@ -213,7 +213,7 @@ pub struct Ramp {
 #[derive(Debug, Clone)]
 pub struct Stages(pub Vec<Stage>);
 
-/// Goals that are to hold together.
+/// Goals that must hold together.
 #[derive(Debug, Clone)]
 pub struct Goals(pub Vec<Goal>);
 
@@ -287,7 +287,7 @@ impl Requests {
             expect_continue,
             http1_0,
         } = self;
-        // As in curl: a body is posted, unless another method is named.
+        // As in curl: a body is sent with POST, unless another method is named.
         let unnamed = if body.is_some() { "POST" } else { "GET" };
         method.as_deref().unwrap_or(unnamed).clone_into(&mut options.method);
         options.headers.clone_from(headers);
@@ -396,7 +396,7 @@ impl Tls {
         };
     }
 
-    /// Flags that were typed and mean nothing without TLS.
+    /// The typed flags that have no meaning without TLS.
     pub fn typed(&self) -> Vec<&'static str> {
         let typed = [
             ("--cacert", self.cacert.is_some()),
@@ -441,7 +441,7 @@ pub struct Checks {
 
 impl Checks {
     pub fn apply(&self, draft: &mut LoadPlan) {
-        // `strict` is about how the program ends.
+        // `strict` only concerns the exit code.
         let Self {
             expect_status,
             expect_length,
@@ -551,7 +551,7 @@ pub struct Output {
 }
 
 impl Output {
-    /// The other flags say where the record and the report go.
+    /// The other flags only concern the destinations of the record and the report.
     pub fn apply(&self, draft: &mut LoadPlan) {
         let Self { raw, quiet: _, plain: _, json: _, stream: _, stream_format: _, merge: _ } =
             *self;

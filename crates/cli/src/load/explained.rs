@@ -1,6 +1,5 @@
-//! What `--explain` of the classic tools prints, read by the parser of `joust load` itself: its first
-//! request says what the tool's says. Start reading at
-//! [`what_explain_prints_asks_for_what_the_tool_asks_for`].
+//! Parses what `--explain` of the classic tools prints with the parser of `joust load` itself: its first request must
+//! equal the tool's. Start reading at [`what_explain_prints_asks_for_what_the_tool_asks_for`].
 
 use clap::Parser as _;
 use classic::command::{self, Run};
@@ -19,7 +18,7 @@ struct Line {
     args: Args,
 }
 
-/// A message as both sides are compared: request line, fields in rising order, body.
+/// The parts of a message that are compared: request line, sorted fields, body.
 type Message = (String, Vec<(String, String)>, Vec<u8>);
 
 /// Words of a line for a shell: plain ones, and those in single quotes.
@@ -45,7 +44,7 @@ fn typed(line: &str) -> LoadPlan {
     plan::plan(&parsed.args, &|_| ()).unwrap_or_else(|why| panic!("{line}\n{:?}", why.report))
 }
 
-/// The first request of a stand-in.
+/// The first request of a classic tool's replacement.
 fn sent(run: &Run) -> Vec<u8> {
     let Some(scenario) = &run.scenario else {
         return load::first_request(&run.plan).unwrap().expect("it is always the same");
@@ -57,8 +56,8 @@ fn sent(run: &Run) -> Vec<u8> {
     asking.bytes()[asking.requests()[0].bytes.clone()].to_vec()
 }
 
-/// What a request says. Whether its connection is kept is compared by what follows from its fields, and a
-/// length of 0 says what no length says.
+/// The content of a request. Whether its connection is kept alive is compared by the effect of its fields, and a length
+/// of 0 equals no length.
 fn said(bytes: &[u8]) -> Message {
     let end = bytes.windows(4).position(|w| w == b"\r\n\r\n").expect("the end of a head");
     let head = std::str::from_utf8(&bytes[..end]).unwrap();
@@ -187,7 +186,7 @@ fn what_explain_prints_asks_for_what_the_tool_asks_for() {
     assert!(n_proxied > CASES, "{n_proxied} lines named a proxy");
 }
 
-/// A canary: one field more, another method or another body is seen.
+/// The canary: an additional field, another method or another body is detected.
 #[test]
 fn requests_that_differ_are_told_apart() {
     let one = b"GET / HTTP/1.1\r\nHost: h\r\nA: 1\r\n\r\n";

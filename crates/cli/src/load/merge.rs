@@ -1,5 +1,4 @@
-//! `joust load --merge`: the records of several loads, read from their files, as one. Start reading at
-//! [`main`].
+//! `joust load --merge`: combines the records of several loads from files. Start reading at [`main`].
 
 use std::path::Path;
 
@@ -12,7 +11,7 @@ use super::{ended, write_outputs};
 use crate::output;
 use crate::trouble::{Ended, Trouble};
 
-/// Reads the files, and reports what they hold together.
+/// Reads the files, and reports their combined content.
 pub fn main(args: &Args) -> Result<Ended, Trouble> {
     if let Some(place) = &args.output.json {
         output::can_write(place)?;
@@ -37,7 +36,7 @@ pub fn main(args: &Args) -> Result<Ended, Trouble> {
 fn read(file: &Path) -> Result<MergeInput, Trouble> {
     let name = file.display().to_string();
     let help = if name.contains("://") {
-        "--merge adds up files and makes no load: leave the URL out"
+        "--merge combines files and sends no requests: leave the URL out"
     } else {
         "--merge reads what `joust load --json FILE` wrote"
     };

@@ -1,5 +1,5 @@
-//! From what was typed to a plan: reads the files that are named. Owns the order in which things are
-//! refused. Start reading at [`plan`].
+//! Makes the plan from the command line: reads the named files. Owns the order of the checks. Start reading at
+//! [`plan`].
 
 use std::fmt::Display;
 use std::io::Read as _;
@@ -15,10 +15,10 @@ use units::Nanos;
 use super::args::{self, Args};
 use crate::trouble::Trouble;
 
-/// How long a load lasts where nothing says so.
+/// Default duration of a load.
 const DURATION: Nanos = Nanos::from_secs(10);
 
-/// The plan, complete. What of the files was left out is said by `say`.
+/// The complete plan. `say` reports what was left out of the files.
 pub fn plan(args: &Args, say: &dyn Fn(&str)) -> Result<LoadPlan, Trouble> {
     let mut options = options(args)?;
     if let Some(listing) = listing(args)? {
@@ -49,10 +49,10 @@ pub fn plan(args: &Args, say: &dyn Fn(&str)) -> Result<LoadPlan, Trouble> {
     Ok(plan)
 }
 
-/// CPUs and addresses that are typed are to be those of this machine.
+/// The given CPUs and addresses must be those of this machine.
 fn check_machine(plan: &LoadPlan) -> Result<(), Trouble> {
     let allowed = sys::affinity::allowed().unwrap_or_default();
-    // Where they cannot be asked for, the load says so when it pins its threads.
+    // If the CPUs cannot be queried, the load reports the error when it pins its threads.
     if let Some(cpu) = plan.cpus.iter().find(|cpu| !allowed.is_empty() && !allowed.contains(cpu)) {
         return Err(Trouble::usage(miette!(
             "--cpus: this process may not use CPU {cpu}; it may use CPUs {allowed:?}"
@@ -65,7 +65,7 @@ fn check_machine(plan: &LoadPlan) -> Result<(), Trouble> {
                 "--source: nothing can be sent from {source}: {reason}"
             ))
         };
-        // The kernel lets one bind to those.
+        // The kernel allows binding to those.
         let is_of_many = source.is_multicast()
             || source.is_unspecified()
             || matches!(source, IpAddr::V4(source) if source.is_broadcast());
@@ -77,7 +77,7 @@ fn check_machine(plan: &LoadPlan) -> Result<(), Trouble> {
     Ok(())
 }
 
-/// Before anything is sent: TLS itself reads its files only when it connects.
+/// Checked before anything is sent: TLS itself reads its files only when it connects.
 fn check_files(tls: &args::Tls) -> Result<(), Trouble> {
     let files = [("--cacert", &tls.cacert), ("--cert", &tls.cert), ("--key", &tls.key)];
     for (flag, file) in files {
@@ -120,7 +120,7 @@ fn body(typed: &str) -> Result<Vec<u8>, Trouble> {
     })
 }
 
-/// The requests of a file or a pasted line; `None` where the URL is all.
+/// The requests of a file or a pasted line; `None` if there is only the URL.
 fn listing(args: &Args) -> Result<Option<Listing>, Trouble> {
     let (text, name, folder, format) = match (&args.requests.curl, &args.requests.from) {
         (Some(command), _) => {
@@ -173,7 +173,7 @@ fn columns(args: &Args, options: &LoadOptions) -> Result<Vec<Column>, Trouble> {
     Ok(columns)
 }
 
-/// Says what looks like a placeholder and is sent unchanged, in case it is a typing error.
+/// Warns about text that looks like a placeholder and is sent unchanged, because it may be a typing error.
 fn literal_braces(args: &Args, say: &dyn Fn(&str)) {
     let fields = args.requests.headers.iter().filter_map(|line| line.split_once(':'));
     let texts = args.url.iter().map(String::as_str).chain(fields.map(|(_, value)| value));

@@ -1,5 +1,5 @@
-//! `joust load --search`: load after load, each at a rate that the search asks for. Owns what is shown of
-//! it. Start reading at [`main`].
+//! `joust load --search`: one load after another, each at a rate that the search requests. Owns its output. Start
+//! reading at [`main`].
 
 use std::sync::atomic::AtomicBool;
 
@@ -13,10 +13,10 @@ use super::measure;
 use crate::output::{self, Destination};
 use crate::trouble::{Ended, Trouble};
 
-/// How long the closed loop lasts that shows about where the limit is.
+/// Duration of the closed loop that gives a first estimate of the limit.
 const GUESS: Nanos = Nanos::from_secs(2);
 
-/// What `--search` and its fellows ask for, checked before anything is connected to.
+/// The options of `--search` and related flags, checked before any connection is made.
 pub fn options(args: &Args, plan: &LoadPlan) -> Result<Option<SearchOptions>, Trouble> {
     let Some(goals) = &args.pace.search else { return Ok(None) };
     let options = SearchOptions {
@@ -35,7 +35,7 @@ pub fn options(args: &Args, plan: &LoadPlan) -> Result<Option<SearchOptions>, Tr
     }
 }
 
-/// Finds the highest rate at which the goals hold, and says it.
+/// Finds the highest rate at which the goals hold, and prints it.
 pub fn main(
     args: &Args,
     mut options: SearchOptions,
@@ -51,13 +51,13 @@ pub fn main(
     }
     options.high_guess = Some(PerSecond(guess.rate_per_s)).filter(|rate| rate.0 > 0.0);
     let mut gone = None;
-    // What chance does in one try it does not do in the next at the same rate.
+    // A new seed, so that a chance effect of one try does not repeat in the next at the same rate.
     let mut seed = plan.seed;
     let mut at_rate = |rate: PerSecond| {
         let pacing = (args.pace.arrivals.at)(rate);
         let mut load = measure(&LoadPlan { pacing, seed, ..plan.clone() }, args, interrupt)?;
         seed = seed.wrapping_add(1);
-        // A rate can kill a server; no lower one brings it back.
+        // A rate can crash a server, and no lower rate revives it.
         if load.requests.ok == 0
             && let Err(trouble) = super::check_servers_listen(plan)
         {

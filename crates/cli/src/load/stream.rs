@@ -1,6 +1,5 @@
-//! `joust load --stream`: a line an interval while the load runs, to a file, a pipe or stdout. Owns the
-//! thread that writes, so that a reader that is slow, or gone, never holds the load up. Start reading at
-//! [`Stream::begin`].
+//! `joust load --stream`: one line per interval while the load runs, to a file, a pipe or stdout. Owns the writing
+//! thread, so that a slow or vanished reader never delays the load. Start reading at [`Stream::begin`].
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -16,7 +15,7 @@ use crate::output::{self, Destination};
 use crate::screen::Aside;
 use crate::trouble::Trouble;
 
-/// A stream that is being written, until it is ended.
+/// An open stream, until it is ended.
 pub struct Stream {
     aside: Aside,
     place: Destination,
@@ -24,8 +23,8 @@ pub struct Stream {
 }
 
 impl Stream {
-    /// Opens what was asked for, if anything was. A pipe is opened by the thread that writes: to open it
-    /// here would wait for its reader.
+    /// Opens the requested stream, if any. The writing thread opens pipes, because opening one here would wait for its
+    /// reader.
     pub fn begin(typed: &Output) -> Result<Option<Self>, Trouble> {
         let Some(place) = typed.stream.clone() else { return Ok(None) };
         let format = typed.stream_format.map_or_else(|| by_name(&place), StreamAs::format);
@@ -48,13 +47,13 @@ impl Stream {
         Ok(Some(Self { aside, place, fault }))
     }
 
-    /// An interval is over.
+    /// Adds a finished interval.
     pub fn add(&mut self, interval: &Interval) {
         self.aside.add(interval);
     }
 
-    /// The load is over: waits, for a bounded time, until all is written. A reader that has gone is no
-    /// failure; a file that could not be written is one.
+    /// Waits at the end of the load, for a bounded time, until all is written. A vanished reader is not an error; a
+    /// file that could not be written is one.
     pub fn end(self) -> Result<(), Trouble> {
         let name = match &self.place {
             Destination::Stdout => "stdout".to_owned(),
@@ -78,7 +77,7 @@ impl Stream {
     }
 }
 
-/// By the end of its name; JSON lines where that does not say.
+/// By the suffix of its name; JSON lines if it is unknown.
 fn by_name(place: &Destination) -> StreamFormat {
     let is_csv = |path: &Path| path.extension().is_some_and(|end| end.eq_ignore_ascii_case("csv"));
     match place {
@@ -87,10 +86,10 @@ fn by_name(place: &Destination) -> StreamFormat {
     }
 }
 
-/// Where lines go.
+/// The destination of the lines.
 enum Target {
     Stdout,
-    /// To be opened by who writes.
+    /// The writing thread opens it.
     Device(std::path::PathBuf),
     File(File),
     /// Nobody reads, or nothing can be written.
@@ -122,7 +121,7 @@ impl Target {
     }
 }
 
-/// What the thread has.
+/// The state of the thread.
 struct Lines {
     to: Target,
     fault: Arc<Mutex<Option<io::Error>>>,

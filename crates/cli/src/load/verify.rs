@@ -1,6 +1,5 @@
-//! `--verify`: how far bodies are compared, and with what. Owns the reading of the flag, and refuses a
-//! load whose bodies cannot be compared or are not the ones that the flag names.
-//! Start reading at [`VerifyBodies`].
+//! `--verify`: how far bodies are compared, and with what. Owns the parsing of the flag, and rejects a load whose
+//! bodies cannot be compared or are not the ones that the flag names. Start reading at [`VerifyBodies`].
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -13,7 +12,7 @@ use units::Share;
 
 use crate::trouble::Trouble;
 
-/// What was typed.
+/// The typed value.
 #[derive(Debug, Clone, PartialEq)]
 pub struct VerifyBodies {
     pub bodies: Bodies,
@@ -22,10 +21,10 @@ pub struct VerifyBodies {
     flag: String,
 }
 
-/// What every body must be.
+/// What every body must equal.
 #[derive(Debug, Clone, PartialEq)]
 enum Wanted {
-    /// What the request is answered with before the load.
+    /// The answer to the request before the load.
     Fetched,
     /// A body with that SHA-256, in lower-case hex.
     Sha256(String),
@@ -33,7 +32,7 @@ enum Wanted {
     File(PathBuf),
 }
 
-/// The flag, held against a plan: files are read.
+/// The flag, checked against a plan, with its file read.
 pub struct CheckedVerify<'a> {
     flag: &'a str,
     compares: bool,
@@ -48,7 +47,7 @@ enum WantedBody<'a> {
 const FORMS: &str = "write none, length, hash, hash with a share (hash=1%), hash with a SHA-256 of 64 hex digits \
      (hash=2cf2...,share=1%), or file with a path (file=index.html)";
 
-/// A way to check replies whose bodies are not known before the load.
+/// How to check replies whose bodies are unknown before the load.
 const OTHER_CHECKS: &str =
     "--expect-body and --expect-length check such replies; leave --verify out";
 
@@ -74,13 +73,13 @@ impl FromStr for VerifyBodies {
     }
 }
 
-/// What stands after `hash=`: a share, or a SHA-256 with or without one.
+/// The text after `hash=`: a share, or a SHA-256 with or without one.
 fn hash(value: &str) -> Result<(Bodies, Wanted), String> {
     let (first, bodies) = with_share(value)?;
     if first.len() == 64 && first.bytes().all(|digit| digit.is_ascii_hexdigit()) {
         return Ok((bodies, Wanted::Sha256(first.to_ascii_lowercase())));
     }
-    // A word as long as this was meant as a hash.
+    // A word this long was meant to be a hash.
     if first.len() > 20 || value.contains(',') {
         return Err(FORMS.to_owned());
     }
@@ -100,7 +99,7 @@ fn share(typed: &str) -> Result<f64, String> {
 }
 
 impl VerifyBodies {
-    /// Refuses what the plan alone rules out, before anything is connected to; reads the file.
+    /// Rejects what the plan alone rules out, before any connection is made; reads the file.
     pub fn check(&self, plan: &LoadPlan) -> Result<CheckedVerify<'_>, Trouble> {
         let compares = !matches!(self.bodies, Bodies::None);
         if compares {
@@ -120,8 +119,8 @@ impl VerifyBodies {
     fn read(&self, path: &Path, plan: &LoadPlan) -> Result<ExpectedBody, Trouble> {
         if plan.requests.len() > 1 {
             return Err(Trouble::usage(miette!(
-                help = "leave =PATH out: --verify hash compares each body with what its own request \
-                        is answered with before the load",
+                help = "leave =PATH out: --verify hash compares each body with the reply that its own \
+                        request had before the load",
                 "{} must be used with one request, got {}",
                 self.flag,
                 plan.requests.len()
@@ -137,7 +136,7 @@ impl VerifyBodies {
     }
 }
 
-/// Where nothing was typed, a body that changes is a thing to know, and no mistake.
+/// If the flag was not typed, a changing body is only reported, and is not an error.
 pub fn say_what_changes(oracle: &Oracle, say: &dyn Fn(&str)) {
     for one in &oracle.unverified {
         if matches!(one.why, WhyUnverified::Changes { .. }) {
@@ -146,7 +145,7 @@ pub fn say_what_changes(oracle: &Oracle, say: &dyn Fn(&str)) {
     }
 }
 
-/// No body of the load would be compared.
+/// The error that no body of the load would be compared.
 fn nothing_to_compare(flag: &str, unverified: &[Unverified]) -> miette::Report {
     let first = unverified.first().expect("a plan has a request");
     let more = match unverified.len() {
@@ -158,12 +157,12 @@ fn nothing_to_compare(flag: &str, unverified: &[Unverified]) -> miette::Report {
         WhyUnverified::Status(_) => "correct the URL, or allow the status (--expect-status)",
         _ => OTHER_CHECKS,
     };
-    miette!(help = help, "{flag} can compare no body of this load: {first}{more}")
+    miette!(help = help, "{flag} cannot compare any body of this load: {first}{more}")
 }
 
 impl CheckedVerify<'_> {
-    /// Refuses a load whose bodies cannot be compared, or are not the ones that the flag names. The
-    /// plan has what its requests were answered with.
+    /// Rejects a load whose bodies cannot be compared, or are not the ones that the flag names. The plan contains the
+    /// answers to its requests.
     pub fn enforce(
         &self,
         plan: &LoadPlan,
@@ -181,7 +180,7 @@ impl CheckedVerify<'_> {
             if self.wanted.is_some() {
                 return Err(Trouble::failed(miette!(
                     help = OTHER_CHECKS,
-                    "{} must hold for every request, and the body of one is not known: {first}",
+                    "{} needs the body of every request, but one is unknown: {first}",
                     self.flag
                 )));
             }

@@ -1,6 +1,6 @@
-//! `joust run` without a study file: the contenders and flags of the command line become a study, which is
-//! written into the folder of results. Owns the flags, the first lines that say what is done, and the last
-//! line of a pair. Start reading at [`of`].
+//! `joust run` without a study file: the contenders and flags of the command line become a study, which is saved in the
+//! results folder. Owns the flags, the first lines that announce the run, and the last line of a pair. Start reading at
+//! [`of`].
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
@@ -15,10 +15,10 @@ use units::{Bytes, Nanos, PerSecond};
 
 use crate::trouble::{Ended, Trouble};
 
-/// Name of the file in the folder of results.
+/// Name of the study file in the results folder.
 pub const STUDY: &str = "study.toml";
 
-/// What stands below the options.
+/// The text below the options.
 pub const AT_LENGTH: &str = "\
 CONTENDER is one of three: the name of a server (`joust servers` lists them), with settings in brackets if \
 you like, as in 'nginx[worker_processes=2,sendfile=off]'; a command that contains {port}, and {docroot} for the \
@@ -102,7 +102,7 @@ impl Flags {
     }
 }
 
-/// Whether the words name a study file: one, and it is there or is called like one.
+/// Whether the arguments name a study file: a single one that exists or has the suffix of one.
 pub fn is_study(words: &[String]) -> bool {
     matches!(words, [word] if word.ends_with(".toml") || Path::new(word).is_file())
 }
@@ -152,7 +152,7 @@ fn usage(BriefError { message, help }: BriefError) -> Trouble {
     Trouble::usage(miette!(help = help, "{message}"))
 }
 
-/// One word that is no file may be a mistyped study or a mistyped contender.
+/// The error for a single argument that is not a file: a mistyped study or a mistyped contender.
 fn neither(word: &str, error: BriefError) -> Trouble {
     let path = Path::new(word);
     if word == "quick" {
@@ -188,20 +188,20 @@ fn line() -> String {
     std::iter::once("joust".to_owned()).chain(words).collect::<Vec<_>>().join(" ")
 }
 
-/// The plan, parsed from its text as a study file is.
+/// The plan, parsed from its text like a study file.
 pub fn plan(brief: &Brief, form: Form) -> Result<Plan, Trouble> {
     let plan = study::parse(STUDY, &brief.text(), form);
     plan.map_err(|error| Trouble::usage(super::pointing(error)))
 }
 
-/// Fails if a contender is not installed: one that was named is never left out.
+/// Fails if a contender is not installed: a named contender is never left out.
 pub fn all_here(left_out: &[Skipped]) -> Result<(), Trouble> {
     left_out.first().map_or(Ok(()), |Skipped { reason, remedy, .. }| {
         Err(Trouble::failed(miette!(help = format!("to get it: {remedy}"), "{reason}")))
     })
 }
 
-/// Requests a page from each contender alone, to learn how all of them are to be loaded.
+/// Requests a page from each contender alone, to learn how all of them can be loaded.
 pub fn look_at_all(
     brief: &mut Brief,
     plan: &Plan,
@@ -234,7 +234,7 @@ fn not_as_wanted(error: LookError) -> Trouble {
     }
 }
 
-/// What the run does, what joust had to choose, and where the study is that repeats it.
+/// What the run does, what joust had to choose, and the study file that repeats it.
 pub fn first_lines(brief: &Brief, plan: &Plan, study: &Path) -> Vec<String> {
     let names = brief.names();
     let (last, others) = names.split_last().expect("there are at least two");
@@ -276,13 +276,13 @@ pub fn judged(run: &RunRecord) -> (Ended, String) {
     let margin = run.plan.margin;
     let figure = match gate.ratio {
         Some((ratio, _, high)) if high.is_infinite() => {
-            format!("{quantity} at least {ratio:.3}x of the base")
+            format!("{quantity} is at least {ratio:.3}x that of the base")
         }
         Some((ratio, low, _)) if low <= 0.0 => {
-            format!("{quantity} at most {ratio:.3}x of the base")
+            format!("{quantity} is at most {ratio:.3}x that of the base")
         }
         Some((ratio, low, high)) => {
-            format!("{quantity} {ratio:.3}x [{low:.3}, {high:.3}] of the base")
+            format!("{quantity} is {ratio:.3}x [{low:.3}, {high:.3}] that of the base")
         }
         None => quantity.to_owned(),
     };

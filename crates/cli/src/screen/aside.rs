@@ -1,5 +1,5 @@
-//! A thread that shows intervals, so that the load never waits for a slow terminal or pipe. Its end is
-//! bounded. Start reading at [`Aside::begin`].
+//! A thread that shows intervals, so that the load never waits for a slow terminal or pipe. Its end takes a bounded
+//! time. Start reading at [`Aside::begin`].
 
 use std::sync::mpsc::{SyncSender, TrySendError, sync_channel};
 use std::thread::{self, JoinHandle};
@@ -7,11 +7,11 @@ use std::time::{Duration, Instant};
 
 use record::Interval;
 
-/// How long the end of a load waits for its output to be read, and how often it looks.
+/// How long the end of a load waits for its output to be read, and the polling interval.
 pub const FAREWELL_MAX: Duration = Duration::from_secs(2);
 const FAREWELL_LOOK: Duration = Duration::from_millis(5);
 
-/// Most intervals that wait to be shown (5 seconds of them); more are joined with the next.
+/// Most intervals that wait to be shown (5 seconds of them); further ones are merged with the next.
 const WAITING_MAX: usize = 50;
 
 /// A thread that shows intervals, until it is dropped.
@@ -24,7 +24,7 @@ pub struct Aside {
 }
 
 impl Aside {
-    /// Calls `show` on the new thread, since what it returns may not be `Send`.
+    /// Calls `show` on the new thread, because what it returns may not be `Send`.
     ///
     /// # Errors
     /// No thread could be started.
@@ -50,7 +50,7 @@ impl Aside {
             }
         };
         let Some(sender) = &self.intervals else { return };
-        // A thread that panicked has said so; the load goes on without it.
+        // A panic in the thread has already been reported; the load continues without it.
         if let Err(TrySendError::Full(next)) = sender.try_send(next) {
             self.left_over = Some(next);
         }
@@ -89,8 +89,8 @@ impl Drop for Aside {
     }
 }
 
-/// Waits for a thread to end, and returns whether it did. A thread that hangs in a write that nobody reads
-/// is left alone. The panic hook has reported a panic in it.
+/// Waits for a thread to end, and returns whether it did. A thread that hangs in a write that nobody reads is
+/// abandoned. The panic hook has reported any panic in it.
 pub fn join_within(thread: JoinHandle<()>, most: Duration) -> bool {
     let looks = most.as_millis() / FAREWELL_LOOK.as_millis();
     let ends = (0..looks.max(1)).any(|look| {
@@ -132,7 +132,7 @@ mod tests {
             }
         })
         .unwrap();
-        // None of these is taken before the last of them was given.
+        // None of these is taken before the last one was queued.
         let n_given = 10 * WAITING_MAX as u64;
         (0..n_given).for_each(|n| aside.add(&interval(n)));
         gate.wait();

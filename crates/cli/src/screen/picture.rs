@@ -1,8 +1,8 @@
-//! The live picture of a load: a thread that sums up, draws and reads keys, so that the load never waits for
-//! a slow terminal or a key. Start reading at [`Picture::begin`].
+//! The live picture of a load: a thread that sums up, draws and reads keys, so that the load never waits for a slow
+//! terminal or a key. Start reading at [`Picture::begin`].
 //!
-//! The load's side of it is one copy of an interval, ten times a second. The thread has the lowest
-//! priority on the CPUs of the load: it takes what the load leaves, and nothing from the server.
+//! On the load's side it costs one copy of an interval, ten times a second. The thread has the lowest priority on the
+//! CPUs of the load: it uses what the load leaves idle, and nothing of the server's.
 
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -19,20 +19,20 @@ use record::{Interval, LoadPlan};
 use super::aside::{FAREWELL_MAX, join_within};
 use super::tty::{self, Tty};
 
-/// Time between two frames: what is new comes in intervals of 100 ms, and an eye reads no faster.
+/// Time between two frames: new data comes in intervals of 100 ms, and an eye reads no faster.
 const FRAME: Duration = Duration::from_millis(200);
-/// The lowest priority there is.
+/// The lowest possible priority.
 const NICE_MAX: i32 = 19;
-/// How soon the thread sees that the load is over.
+/// How soon the thread notices that the load is over.
 const LOOK: Duration = Duration::from_millis(40);
 
-/// Most intervals that wait for the painter (5 seconds of them); more are joined with the last one.
+/// Most intervals that wait for the painter (5 seconds of them); further ones are merged with the last one.
 const ARRIVED_MAX: usize = 50;
 
 /// Intervals that the painter has not seen yet, in order.
 type Arrived = Arc<Mutex<Vec<Interval>>>;
 
-/// A picture that goes away when it is dropped.
+/// A picture that disappears when it is dropped.
 pub struct Picture {
     arrived: Arrived,
     over: Arc<AtomicBool>,
@@ -43,7 +43,7 @@ impl Picture {
     /// Takes the terminal and begins to draw on it.
     ///
     /// # Errors
-    /// The terminal cannot be taken or has no size, or there is no thread; it is given back.
+    /// The terminal cannot be taken or has no size, or there is no thread; the terminal is then given back.
     pub fn begin(plan: &LoadPlan, view: View, interrupt: &'static AtomicBool) -> io::Result<Self> {
         let arrived = Arrived::default();
         let over = Arc::new(AtomicBool::new(false));
@@ -64,7 +64,7 @@ impl Picture {
 
     /// Shows the interval in the next frame.
     pub fn add(&self, interval: &Interval) {
-        // A painter that has panicked has said so; the load goes on without it.
+        // A panic in the painter has already been reported; the load continues without it.
         let Ok(mut arrived) = self.arrived.lock() else { return };
         if arrived.len() < ARRIVED_MAX {
             arrived.push(interval.clone());
@@ -79,7 +79,7 @@ impl Drop for Picture {
     fn drop(&mut self) {
         self.over.store(true, Ordering::Relaxed);
         if let Some(painter) = self.painter.take() {
-            // Where it hangs in a write that nobody reads, giving back would hang there too.
+            // If it hangs in a write that nobody reads, giving the terminal back would hang there too.
             if !join_within(painter, FAREWELL_MAX) {
                 return;
             }
@@ -103,8 +103,8 @@ struct Painter {
 }
 
 impl Painter {
-    /// Until the load is over or interrupted: then the terminal is given back at once, so that a
-    /// second Ctrl-C is a signal again.
+    /// Runs until the load is over or interrupted. Then the terminal is given back at once, so that a second Ctrl-C is
+    /// a signal again.
     fn paint(mut self) {
         self.step_back();
         while !self.is_over() {
@@ -126,10 +126,9 @@ impl Painter {
         self.over.load(Ordering::Relaxed) || self.interrupt.load(Ordering::Relaxed)
     }
 
-    /// Takes the lowest priority. If that is not allowed, the picture is still worth having.
+    /// Takes the lowest priority. If that is not allowed, the picture is still useful.
     fn step_back(&self) {
-        // On Linux both are of the calling thread alone (man 2 setpriority, "C library/kernel
-        // differences").
+        // On Linux both apply to the calling thread only (man 2 setpriority, "C library/kernel differences").
         let _ = rustix::process::nice(NICE_MAX);
         if !self.cpus.is_empty() {
             let _ = sys::affinity::pin(&self.cpus);
@@ -143,16 +142,16 @@ impl Painter {
         self.terminal.draw(|frame| live::draw(shown, &view, frame)).map(|_| ())
     }
 
-    /// Takes a key, if one comes within the time.
+    /// Handles a key, if one comes within the time.
     fn listen(&mut self, wait: Duration) {
         match event::poll(wait) {
             Ok(false) => {}
             Ok(true) => match event::read() {
                 Ok(Event::Key(key)) if key.kind == KeyEventKind::Press => self.obey(key),
-                // A new size is seen when the next frame is drawn.
+                // A new size takes effect when the next frame is drawn.
                 _ => {}
             },
-            // No keyboard (stdin is a file, and there is no /dev/tty): signals still end the load.
+            // There is no keyboard (stdin is a file, and there is no /dev/tty), but signals still end the load.
             Err(_) => thread::sleep(wait),
         }
     }
@@ -170,8 +169,7 @@ impl Painter {
         }
     }
 
-    /// Does what Ctrl-C does where the terminal still makes a signal of it; so the next one ends the
-    /// process at once.
+    /// Does what Ctrl-C does while the terminal still turns it into a signal, so the next one ends the process at once.
     fn end(&self) {
         self.interrupt.store(true, Ordering::Relaxed);
         // It can only fail for a signal that does not exist.

@@ -1,5 +1,5 @@
-//! The mistakes that people make first: each gets its exit code and a message that names what, why
-//! and the way out; no panic, no backtrace, no half-written file.
+//! The mistakes that people make first: each gets its exit code and a message that names what, why and the remedy; no
+//! panic, no backtrace, no half-written file.
 
 use std::net::TcpListener;
 
@@ -55,8 +55,8 @@ const MISTAKES: &[(&[&str], i32, &[&str])] = &[
     (&["models", "forking"], 2, &["prefork"]),
 ];
 
-/// What may be mistyped behind a URL of `joust load`, and words of the message. All of it is refused
-/// before anything is connected to, with exit code 2.
+/// Typing errors after a URL of `joust load`, and words of the message. All of them are rejected before any connection
+/// is made, with exit code 2.
 const FLAGS_MISTAKEN: &[(&[&str], &[&str])] = &[
     (&["-c", "x"], &["--connections"]),
     (&["-n", "x"], &["--requests"]),
@@ -170,7 +170,7 @@ fn each_flag_of_a_load_refuses_what_makes_no_sense_and_nothing_is_written() {
         refuses(&[&base, *flags].concat(), 2, words);
     }
     assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0);
-    // Those that take no value, or any.
+    // Flags that take no value, or any value.
     let any = [
         "--quiet",
         "--plain",
@@ -252,7 +252,7 @@ fn a_load_that_failed_as_a_whole_says_what_would_mend_it() {
     let fits = Planted::start(|_| reply("", "ok"));
     let args = ["load", &fits.url("/"), "-n", "4", "-c", "2", "--expect-body", "no"];
     refuses(&args, 1, &["the body was not the expected one", "--expect-body"]);
-    // Of five failures two are of another kind, and a status that is good is nobody's trouble.
+    // Two of five failures are of another kind, and a good status is not an error.
     let targets = tempfile::NamedTempFile::new().unwrap();
     let lines = ["/two", "/two", "/absent", "/absent", "/absent"];
     let lines = lines.map(|target| format!("GET {}\n", server.url(target)));
@@ -261,12 +261,12 @@ fn a_load_that_failed_as_a_whole_says_what_would_mend_it() {
     let args = ["load", "--from", targets, "--format", "vegeta", "-n", "5", "-c", "1"];
     let args = [&args[..], &["--verify", "none"]].concat();
     refuses(&args, 1, &["5 failed", "mostly (3) the status", "most often 404"]);
-    // A search looks before it tries rates.
+    // A search checks the URL before it tries rates.
     let search = ["load", &server.url("/absent"), "--search", "p99<1s", "-d", "100ms"];
     refuses(&search, 1, &["most often 404", "the path of the URL"]);
 }
 
-/// What must be there before a load is worth its time.
+/// Conditions that are checked before a load is started.
 #[test]
 fn a_record_that_could_not_be_written_is_said_before_the_load() {
     for place in ["/no/folder/load.json", "/tmp"] {

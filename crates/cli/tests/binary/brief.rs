@@ -1,5 +1,5 @@
-//! `joust run` with contenders on the command line: the study that it writes, what its first and last lines
-//! say, its exit codes, and how soon it ends where something is wrong. Start reading at [`run`].
+//! `joust run` with contenders on the command line: the study that it writes, its first and last lines, its exit codes,
+//! and how soon it ends after an error. Start reading at [`run`].
 
 use std::net::TcpListener;
 use std::path::Path;
@@ -11,26 +11,25 @@ use record::RunRecord;
 use crate::planted::{Planted, installed, reply};
 use crate::{joust, output, said, stdout};
 
-/// Our own server as a command that serves the page of the run, but for what follows.
+/// Our own server as a command that serves the page of the run; further flags follow.
 const OURS: &str = "serve {docroot} --listen 127.0.0.1:{port} --access-log off";
-/// Such as a test may take.
+/// Short enough for a test.
 const BRIEFLY: [&str; 6] =
     ["-d", "6", "--set", "keep_disturbed=true", "--set", "visit.measure=100ms"];
-/// Well below the time of a run, with room for a busy machine: the longest that is waited for a server that
-/// never listens is 10 s.
+/// Far below the time of a run, with room for a busy machine: the longest wait for a server that never listens is 10 s.
 const SOON: Duration = Duration::from_secs(15);
 
 fn ours(flags: &str) -> String {
     format!("{} {OURS} {flags}", env!("CARGO_BIN_EXE_joust"))
 }
 
-/// Runs it in a folder of its own, where its results go.
+/// Runs it in a folder of its own, where its results are saved.
 fn run(dir: &Path, args: &[&str]) -> Output {
     let mut command = joust(&[&["run"], args].concat());
     command.current_dir(dir).output().expect("the binary starts")
 }
 
-/// The only folder of results, of which the name has no date.
+/// The only results folder, without the date of its name.
 fn results(dir: &Path) -> std::path::PathBuf {
     let all = std::fs::read_dir(dir.join("joust-results")).unwrap().map(|one| one.unwrap().path());
     let all: Vec<_> = all.filter(|path| path.is_dir()).collect();
@@ -44,7 +43,7 @@ fn two_contenders_in_words_are_compared_and_leave_the_study_that_repeats_it() {
     let first = ours("--set MaxKeepAliveRequests=0");
     let args = [&[first.as_str(), "joust[model=pool]", "-c", "4"], &BRIEFLY[..]].concat();
     let output = run(dir.path(), &args);
-    // With so few blocks every verdict may be withheld (3); failing (1) it may not.
+    // With so few blocks every verdict may be withheld (3), but the run must not fail (1).
     assert!(matches!(output.status.code(), Some(0 | 3)), "{}", said(&output));
     let said = said(&output);
     for words in ["(2 contenders)", "a page of 3361 B, 4 connections with keep-alive, 6s at most"] {
@@ -60,7 +59,7 @@ fn two_contenders_in_words_are_compared_and_leave_the_study_that_repeats_it() {
     let run_file = std::fs::read_to_string(folder.join("run.json")).unwrap();
     let done = RunRecord::from_json(&run_file).unwrap();
     assert!(done.visits.iter().all(|visit| visit.load.is_some()), "{said}");
-    // The file is what was run: parsed again it is the same plan.
+    // The file is what was run: parsing it again gives the same plan.
     let again = lab::study::read(&study, lab::study::Form::Full).unwrap();
     assert_eq!(again, done.plan);
     let checked = crate::output(&["run", study.to_str().unwrap(), "--check"]);
@@ -89,7 +88,7 @@ fn where_one_closes_its_connections_nobody_keeps_any_and_it_is_said() {
 fn a_candidate_that_is_slower_ends_with_99_and_one_that_is_not_does_not() {
     let fast = ours("--set MaxKeepAliveRequests=0");
     let slow = ours("--set MaxKeepAliveRequests=0 --fault delay=2ms");
-    // An interval takes three blocks; of what is equal nothing needs to be known but that it is not worse.
+    // An interval takes three blocks; for equal contenders it is enough that the candidate is not worse.
     for (candidate, budget, codes, says) in [
         (&slow, "14", &[99][..], "a regression: median service time"),
         (&fast, "6", &[0, 3], "median service time"),
@@ -106,7 +105,7 @@ fn a_candidate_that_is_slower_ends_with_99_and_one_that_is_not_does_not() {
     }
 }
 
-/// What is typed, the exit code, and words of the message.
+/// Arguments, the exit code, and words of the message.
 type Mistake<'a> = (&'a [&'a str], i32, &'a [&'a str]);
 
 fn each_ends_soon(dir: &Path, mistakes: &[Mistake<'_>]) {
@@ -213,7 +212,7 @@ fn a_path_that_is_not_there_is_told_in_a_few_lines() {
     assert!(said.len() < 700, "{} bytes: {said}", said.len());
 }
 
-/// Starts a run, interrupts it while it waits for its first server, and says how long it took to end.
+/// Starts a run, interrupts it while it waits for its first server, and returns how long it took to end.
 fn interrupted(dir: &Path, args: &[&str]) -> (Output, Duration) {
     let mut command = joust(&[&["run"], args].concat());
     command.current_dir(dir).stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -228,7 +227,7 @@ fn interrupted(dir: &Path, args: &[&str]) -> (Output, Duration) {
 #[test]
 fn an_interrupt_before_anything_is_measured_ends_at_once_and_keeps_nothing() {
     let dir = tempfile::tempdir().unwrap();
-    // Of the two ways to wait for a server: it does not listen, and it does not answer.
+    // A server can be waited for because it does not listen, or does not answer.
     let waits = "sh -c 'exec sleep 600' {port}";
     let silent = "python3 -c 'import socket,sys,time; s=socket.socket(); \
                   s.bind((\"127.0.0.1\",int(sys.argv[1]))); s.listen(); time.sleep(600)' {port}";
@@ -238,7 +237,7 @@ fn an_interrupt_before_anything_is_measured_ends_at_once_and_keeps_nothing() {
          [[contender]]\nname = \"joust\"\nserver = \"joust\"\n"
     );
     std::fs::write(dir.path().join("i.toml"), &study).unwrap();
-    // A study of the user's own in the folder of results, under the name that a comparison in words gives.
+    // The user's own study in the results folder, with the name that a command-line comparison uses.
     let own = dir.path().join("own/study.toml");
     std::fs::create_dir(dir.path().join("own")).unwrap();
     std::fs::write(&own, &study).unwrap();
@@ -292,7 +291,7 @@ fn a_server_that_does_not_end_when_asked_to_is_named_with_the_way_out() {
 #[test]
 fn a_command_that_never_listens_is_given_up_and_ended() {
     let dir = tempfile::tempdir().unwrap();
-    // What it leaves behind would have the folder of the test as its own.
+    // Anything left behind would have the folder of the test as its working directory.
     let waits = "sh -c 'exec sleep 600' {port}";
     each_ends_soon(
         dir.path(),

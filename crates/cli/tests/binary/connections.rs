@@ -1,5 +1,5 @@
-//! `joust load`, over which connections: how many, from where, to where, and in which version of
-//! HTTP. Start reading at [`a_connection_ends_after_the_requests_that_were_asked_for`].
+//! The connections of `joust load`: how many, from where, to where, and with which version of HTTP.
+//! Start reading at [`a_connection_ends_after_the_requests_that_were_asked_for`].
 
 use std::collections::BTreeSet;
 
@@ -31,7 +31,7 @@ fn pipelined_requests_are_all_answered_and_each_has_its_own_reply() {
     let urls: String = names.iter().map(|name| format!("{}{name}\n", server.url)).collect();
     let file = dir.path().join("urls.txt");
     std::fs::write(&file, urls).unwrap();
-    // A reply in another's place would have another length and hash.
+    // A swapped reply would have another length and hash.
     let args = ["--from", file.to_str().unwrap(), "--pipeline", "8", "-n", "400", "-c", "2"];
     let checks = ["--verify", "hash=100%", "--json", "-"];
     let record = record(&[&["load"], &args[..], &checks].concat());

@@ -1,5 +1,5 @@
-//! docs/load.md is true: each of its commands runs, ends as it says, and prints what it shows, but for
-//! the figures; every flag is in it, and no other. Start reading at
+//! docs/load.md is correct: each of its commands runs, ends with the documented exit code, and prints what it shows,
+//! except for figures; it contains every flag, and no other. Start reading at
 //! [`every_command_of_the_page_runs_and_ends_as_it_says`].
 
 use std::collections::BTreeSet;
@@ -11,19 +11,19 @@ use std::time::Duration;
 use crate::planted::{Nginx, Planted, installed, reply};
 use crate::{Server, joust, output, said, stdout};
 
-/// How often a command is run before its exit code is held against the page: a busy machine may miss
-/// a rate, or a goal on latency, or be short of time for the generator, and does not do so all the time.
+/// How often a command is run before its exit code is compared with the page: a busy machine may miss a rate or a
+/// latency goal, or lack time for the generator, but not all the time.
 const TRIES: u32 = 8;
 
-/// From one try to the next, longer each time: what keeps the machine busy passes.
+/// Pause before the next try, longer each time: the disturbance passes.
 const PAUSE: Duration = Duration::from_millis(250);
 
-/// Where README.md and docs lie.
+/// The folder of README.md and docs.
 pub(crate) fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
-/// The text of a page, by its place there.
+/// The text of a page, by its path there.
 pub(crate) fn page(name: &str) -> String {
     std::fs::read_to_string(root().join(name)).expect("the page is there")
 }
@@ -31,7 +31,7 @@ pub(crate) fn page(name: &str) -> String {
 /// A command of the page.
 #[derive(Debug)]
 struct Step {
-    /// Line of the page, from 1.
+    /// Line number in the page, from 1.
     line: usize,
     words: Vec<String>,
     /// What the page shows below it.
@@ -41,14 +41,12 @@ struct Step {
 }
 
 impl Step {
-    /// Where a search ends, and what it says of it, is up to the machine: that none of the rates holds
-    /// is an end as well.
+    /// The end of a search, and its message, depend on the machine: that no rate holds is also a valid end.
     fn is_search(&self) -> bool {
         self.words.iter().any(|word| word == "--search")
     }
 
-    /// What the page shows and is not printed, if anything: a busy machine may say something else of
-    /// whose fault it was.
+    /// What the page shows and the command does not print, if anything. A busy machine may print another cause.
     fn missing(&self, output: &Output) -> Option<String> {
         let text = spaced(&stdout(output));
         let shown = self.shown.iter().filter(|_| !self.is_search());
@@ -60,7 +58,7 @@ impl Step {
     }
 }
 
-/// Commands of all blocks, in order; `echo $?` belongs to the one before it.
+/// Commands of all blocks, in order; `echo $?` belongs to the command before it.
 fn steps(page: &str) -> Vec<Step> {
     let mut steps: Vec<Step> = Vec::new();
     let (mut within, mut asks_code) = (false, false);
@@ -89,7 +87,7 @@ fn steps(page: &str) -> Vec<Step> {
     steps
 }
 
-/// As a shell takes a line apart that has quotes and no more.
+/// Splits a line like a shell that only knows quotes.
 pub(crate) fn words(command: &str) -> Vec<String> {
     let (mut words, mut open) = (vec![String::new()], None);
     for c in command.chars() {
@@ -103,10 +101,10 @@ pub(crate) fn words(command: &str) -> Vec<String> {
     words
 }
 
-/// Where the servers of the page are in this test.
+/// The servers of the page in this test.
 struct Stage {
     dir: PathBuf,
-    /// What the page says, and what it is here.
+    /// An address of the page, and the one used here.
     addresses: Vec<(&'static str, String)>,
     _served: [Server; 2],
     nginx: Option<Nginx>,
@@ -141,7 +139,7 @@ impl Stage {
             ("127.0.0.1:8080", place(&files)),
             ("127.0.0.1:8081", place(&fixed)),
             ("127.0.0.1:9000", app.addr().to_string()),
-            // It answers requests to any host, as a proxy does.
+            // It answers requests to any host, like a proxy.
             ("127.0.0.1:3128", app.addr().to_string()),
         ];
         if let Some(six) = Planted::start_on("[::1]:0", answer) {
@@ -171,7 +169,7 @@ impl Stage {
         missing.is_none()
     }
 
-    /// A load of the page, cut short.
+    /// Runs a load of the page, shortened.
     fn load(&self, step: &Step) {
         let args = short(&step.words[1..]);
         let args: Vec<String> = args.iter().map(|word| self.place(word)).collect();
@@ -188,8 +186,8 @@ impl Stage {
         }
         let (text, said) = (stdout(&output), said(&output));
         let code = output.status.code();
-        // The documented end of a rate that this machine does not reach: the report must say so, and must
-        // have all else that the page shows.
+        // The documented end of a rate that this machine does not reach: the report must say so, and must contain
+        // everything else that the page shows.
         let is_as_shown = step.may_end_with(code);
         if !is_as_shown && code == Some(4) && text.contains("target rate not reached") {
             skips::note(format_args!("{at}: this machine missed the rate {TRIES} times"));
@@ -202,7 +200,7 @@ impl Stage {
     }
 }
 
-/// The text in front of the first figure of a line: what does not change from run to run.
+/// The text before the first figure of a line: the part that does not change from run to run.
 pub(crate) fn label(shown: &str) -> String {
     let words = shown.split_whitespace();
     let is_word = |word: &&str| !word.contains(|c: char| c.is_ascii_digit());
@@ -213,11 +211,11 @@ pub(crate) fn spaced(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// The same load, over in a moment.
+/// The same load, shortened.
 pub(crate) fn short(words: &[String]) -> Vec<String> {
     let mut words = words.to_vec();
     if words.iter().any(|word| word == "--merge") {
-        // No load is made.
+        // There is no load.
         return words;
     }
     let after =
@@ -263,7 +261,7 @@ fn every_command_of_the_page_runs_and_ends_as_it_says() {
     }
 }
 
-/// All that looks like a long flag.
+/// Everything that looks like a long flag.
 pub(crate) fn flags(text: &str) -> BTreeSet<&str> {
     let is_part = |c: char| c.is_ascii_alphanumeric() || "-.".contains(c);
     let words = text.split(|c: char| !is_part(c)).filter(|word| word.starts_with("--"));
@@ -274,7 +272,7 @@ pub(crate) fn flags(text: &str) -> BTreeSet<&str> {
 fn every_flag_is_in_the_page_and_no_other() {
     let (page, help) = (page("docs/load.md"), stdout(&output(&["load", "--help"])));
     let (on_page, in_help) = (flags(&page), flags(&help));
-    // Those of `joust serve`, which the page starts, and of a line for curl.
+    // Flags of `joust serve`, which the page starts, and of a curl line.
     let elsewhere = ["--listen", "--set", "--fixed", "--data"];
     let missing: Vec<_> = in_help.difference(&on_page).collect();
     assert!(missing.is_empty(), "docs/load.md does not name {missing:?}");

@@ -1,7 +1,6 @@
-//! The pages on `joust serve`, and README.md, are true: each of their commands is accepted and each server
-//! that they start answers and ends, each configuration is one that `--check-config` has nothing to say of,
-//! every flag is in them, and their tables name the keys and defaults that there are. Owns where the files
-//! lie that they name. Start reading at [`Block`].
+//! The pages about `joust serve`, and README.md, are correct: each of their commands is accepted, each server that they
+//! start answers and ends, and `--check-config` accepts each configuration. The pages contain every flag, and their
+//! tables name the actual keys and defaults. Owns the location of the files that they name. Start reading at [`Block`].
 
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
@@ -14,16 +13,16 @@ use crate::{Server, joust, output, said, stdout};
 const PAGES: [&str; 5] =
     ["docs/serve.md", "docs/site.md", "docs/gateway.md", "docs/faults.md", "docs/models.md"];
 
-/// What stands between two lines of backticks.
+/// The text between two lines of backticks.
 struct Block {
     /// PAGE:LINE of the first.
     at: String,
-    /// Said behind the first: `console`, `toml`, ...
+    /// The language after the first: `console`, `toml`, ...
     language: String,
     lines: Vec<String>,
 }
 
-/// All of a page.
+/// All blocks of a page.
 fn blocks(name: &str) -> Vec<Block> {
     let (mut blocks, mut open): (Vec<Block>, Option<Block>) = (Vec::new(), None);
     for (index, line) in page(name).lines().enumerate() {
@@ -52,7 +51,7 @@ struct Step {
 }
 
 impl Block {
-    /// `$ COMMAND`, or of a script every line; a comment stands behind two spaces.
+    /// `$ COMMAND`, or every line of a script; a comment follows two spaces.
     fn steps(&self) -> Vec<Step> {
         let is_script = self.language == "sh";
         let text = self.lines.join("\n").replace("\\\n", "");
@@ -76,13 +75,13 @@ impl Block {
     }
 }
 
-/// A directory with all that the pages name.
+/// A directory with everything that the pages name.
 struct Stage {
     dir: tempfile::TempDir,
     served: Option<Server>,
 }
 
-/// Roots of absolute paths in the pages; here they lie in the stage.
+/// Roots of absolute paths in the pages; here they are in the stage.
 const ROOTS: [&str; 5] = ["/srv/", "/etc/", "/var/", "/usr/", "/run/"];
 
 const DIRECTORIES: [&str; 9] = [
@@ -99,7 +98,7 @@ const DIRECTORIES: [&str; 9] = [
 
 const PROGRAMS: [&str; 2] = ["usr/bin/php-cgi", "usr/lib/git-core/git-http-backend"];
 
-/// Names of files without content that matters.
+/// Files whose content does not matter.
 const PAGES_OF_ERRORS: [&str; 2] = ["etc/joust/404.html", "etc/joust/maintenance.html"];
 
 const CERTIFICATES: [&str; 2] = ["etc/joust/example.org", "etc/joust/example.net"];
@@ -144,7 +143,7 @@ impl Stage {
         self.dir.path().join(name)
     }
 
-    /// A text of a page with the places that it names here.
+    /// A text of a page, with its paths replaced by those of the stage.
     fn place(&self, text: &str) -> String {
         let dir = self.dir.path().display();
         let mut text = text.to_owned();
@@ -160,7 +159,7 @@ impl Stage {
         }
     }
 
-    /// What the command ends with and prints.
+    /// The exit code and output of the command.
     fn run(&self, args: &[&str], at: &Path) -> (Option<i32>, String) {
         let args: Vec<String> = args.iter().map(|word| self.place(word)).collect();
         let args: Vec<&str> = args.iter().map(String::as_str).collect();
@@ -168,7 +167,7 @@ impl Stage {
         (output.status.code(), format!("{}{}", stdout(&output), said(&output)))
     }
 
-    /// Starts it on a free port, and asks it for a page.
+    /// Starts it on a free port, and requests a page.
     fn serve(&mut self, args: &[&str], at: &str) -> String {
         self.end(at);
         let mut args = args.to_vec();
@@ -185,7 +184,7 @@ impl Stage {
         self.served.insert(server).line.clone()
     }
 
-    /// Ends the server in order, where there is one.
+    /// Ends the server in order, if there is one.
     fn end(&mut self, at: &str) {
         let code = self.served.take().map(Server::drain);
         assert!(
@@ -264,12 +263,12 @@ fn every_command_of_the_readme_is_accepted() {
         seen += 1;
         let words: Vec<&str> = step.words.iter().map(String::as_str).collect();
         match &words[..] {
-            // Files of the reader's own.
+            // Files of the reader.
             ["joust", "load", "--merge", ..] => {}
             ["joust", "load", ..] => {
                 let args = short(&step.words[1..]);
                 let args: Vec<&str> = args.iter().map(String::as_str).collect();
-                // What it finds is the machine's: that it was accepted is the page's.
+                // Its findings depend on the machine; the page only needs the command to be accepted.
                 let (code, text) = stage.run(&args, &dir);
                 assert!(code != Some(2), "{at}: {words:?}\n{text}");
             }
@@ -278,14 +277,14 @@ fn every_command_of_the_readme_is_accepted() {
                 own.follow(&step, at);
                 own.end(at);
             }
-            // Programs of the reader's own.
+            // Programs of the reader.
             ["joust", "run", "--base", ..] => {}
             ["joust", "run", ..] => stage.follow(&step, at),
-            // These need a run; this one writes at home.
+            // These need a run; this one writes to the home folder.
             ["joust", "report" | "compare" | "history" | "doctor" | "man", ..] => {}
-            // What the doctor reads of a pasted report has tests of its own.
+            // The doctor's reading of a pasted report has tests of its own.
             ["wrk", .., "|", "joust", "doctor"] => {}
-            // Compared with the real tool in tests of their own.
+            // Compared with the real tool in separate tests.
             ["joust", "ab" | "siege" | "wrk", ..] => {}
             ["make" | "cargo" | "install" | "sudo", ..] => {}
             other => panic!("{at}: nobody runs {other:?}"),
@@ -324,7 +323,7 @@ fn every_unit_for_systemd_starts_what_there_is() {
     for start in starts {
         let words = words(&stage.place(start));
         let mut args: Vec<&str> = words[1..].iter().map(String::as_str).collect();
-        // Only root can take on another's rights.
+        // Only root can switch to another user.
         if let Some(user) = args.iter().position(|word| *word == "--user") {
             args.drain(user..user + 2);
         }
@@ -341,14 +340,14 @@ fn every_flag_of_serve_is_in_its_pages_and_no_other() {
     let missing: Vec<_> = in_help.difference(&on_pages).collect();
     // Every command has this one.
     assert!(missing.iter().all(|flag| **flag == "--help"), "no page names {missing:?}");
-    // Of cargo and certbot.
+    // Flags of cargo and certbot.
     let elsewhere = ["--release", "--example", "--webroot"];
     let unknown: Vec<_> =
         on_pages.difference(&in_help).filter(|f| !elsewhere.contains(f)).collect();
     assert!(unknown.is_empty(), "`joust serve --help` does not name {unknown:?}");
 }
 
-/// The first two cells of each row of a page's tables, without the rows of headings.
+/// The first two cells of each row of a page's tables, without heading rows.
 fn rows(name: &str) -> Vec<(String, String)> {
     let text = page(name);
     let cells = |line: &str| {
@@ -390,7 +389,7 @@ fn the_limits_of_a_gateway_are_those_that_are_printed() {
         let begin = format!("\n#{key} = ");
         let (_, rest) = printed.split_once(&begin).unwrap_or_else(|| panic!("{key}: {printed}"));
         let holds = plain(rest.lines().next().unwrap_or_default());
-        // What is behind a number explains it.
+        // The text after a number explains it.
         let said = value.split([':', ',']).next().unwrap_or_default();
         let said = said.split(" in ").next().unwrap_or_default().split(" without").next();
         assert_eq!(plain(said.unwrap_or_default()), holds, "{key}");

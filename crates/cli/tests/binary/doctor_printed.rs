@@ -1,4 +1,4 @@
-//! `joust doctor` on what other tools printed: files, several of them, and standard input.
+//! `joust doctor` on the output of other tools: files, several of them, and standard input.
 
 use std::io::Write as _;
 use std::process::Stdio;
@@ -60,6 +60,6 @@ fn what_cannot_be_read_says_what_can() {
     assert!(text.contains("siege") && text.contains("Markdown"), "{text}");
     let missing = output(&["doctor", "/nowhere/at/all"]);
     assert_eq!(missing.status.code(), Some(2));
-    // Standard input without a word.
+    // Empty standard input.
     assert!(said(&output(&["doctor"])).contains("it is empty"));
 }

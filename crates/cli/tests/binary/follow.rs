@@ -1,5 +1,5 @@
-//! `joust load --follow`: what is asked where a redirect leads, what counts, and what is said where nobody
-//! follows. Both engines. Start reading at [`follow`].
+//! `joust load --follow`: the requests for a redirect's target, what counts, and what is printed without following.
+//! Both engines. Start reading at [`follow`].
 
 use serde_json::Value;
 
@@ -9,13 +9,13 @@ use crate::{output, said, stdout};
 
 const ENGINES: [&str; 2] = ["uring", "epoll"];
 
-/// A reply that leads elsewhere.
+/// A redirect.
 fn redirect(status: u16, location: &str) -> Vec<u8> {
     format!("HTTP/1.1 {status} x\r\nContent-Length: 3\r\nLocation: {location}\r\nSet-Cookie: at=1\r\n\r\nno\n")
         .into_bytes()
 }
 
-/// Answers as the target says: `/307/to//here` is answered by 307 and a Location of `/here`.
+/// Answers as the target says: `/307/to//here` is answered by 307 with the Location `/here`.
 fn start() -> Planted {
     Planted::start(|seen| {
         let target = seen.line().split(' ').nth(1).unwrap_or_default().to_owned();
@@ -67,7 +67,7 @@ fn a_loop_ends_at_its_limit_with_a_failure_of_its_own() {
         assert_eq!(record["errors"]["too_many_redirects"], 6, "{}", record["errors"]);
         assert_eq!(record["requests"]["failed"], 6);
         assert!(said(&output).contains("more redirects than --follow allows"), "{}", said(&output));
-        // One request of the probe besides.
+        // Plus one request of the probe.
         assert_eq!(server.take().len(), 6 * 5 + 1);
     }
 }
@@ -142,7 +142,7 @@ fn redirects_lead_to_other_hosts_and_to_tls() {
     let port = tls.url.rsplit(':').next().unwrap().trim_end_matches('/').to_owned();
     let plain = start();
     for engine in ENGINES {
-        // The name is looked up, once, and then the certificate is for it.
+        // The name is looked up once, and the certificate must be for it.
         let url = plain.url(&format!("/301/to/https://localhost:{port}/x"));
         let args = ["-n", "20", "-c", "2", "--follow", "1", "--cacert", secure, "--verify", "none"];
         let record = follow(&url, engine, &args);

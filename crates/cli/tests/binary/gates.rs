@@ -1,5 +1,5 @@
-//! `joust load`, what is checked and how it ends: expectations, goals, engines, what is printed where.
-//! Start reading at [`what_is_expected_is_looked_for_in_every_reply`].
+//! Checks of `joust load` and how it ends: expectations, goals, engines, and where output is printed. Start reading at
+//! [`what_is_expected_is_looked_for_in_every_reply`].
 
 use std::process::Command;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -43,7 +43,7 @@ fn what_is_expected_is_looked_for_in_every_reply() {
     }
 }
 
-/// Lets the three of the oracle pass, and then changes a byte of every other reply.
+/// Passes the three requests before the load, and then changes a byte of every other reply.
 #[test]
 fn a_hash_catches_a_changed_byte_and_a_length_does_not() {
     for (verify, n_wrong) in [("hash=100%", 20), ("length", 0), ("none", 0)] {
@@ -53,7 +53,7 @@ fn a_hash_catches_a_changed_byte_and_a_length_does_not() {
             let is_changed = number >= 3 && number % 2 == 1;
             reply("", if is_changed { "hellO" } else { "hello" })
         });
-        // Without an oracle three more of the replies are the load's, none of them looked at.
+        // Without fetching before the load, three more of the replies belong to it, and none is checked.
         let args = ["-n", "40", "-c", "1", "--verify", verify, "--json", "-"];
         let record = record(&[&["load", &server.url("/")], &args[..]].concat());
         assert_eq!(record["errors"]["wrong_body"], n_wrong, "{verify}");
@@ -66,7 +66,7 @@ fn a_hash_catches_a_changed_byte_and_a_length_does_not() {
     }
 }
 
-/// What is typed after `--verify` is done, or refused with the reason.
+/// What is typed after `--verify` is done, or rejected with the reason.
 #[test]
 fn a_load_whose_bodies_cannot_be_verified_is_refused_with_the_reason() {
     let count = AtomicU64::new(0);
@@ -89,10 +89,10 @@ fn a_load_whose_bodies_cannot_be_verified_is_refused_with_the_reason() {
             let refused = output(&args);
             assert_eq!(refused.status.code(), Some(code), "{args:?}: {}", said(&refused));
             let text = said(&refused);
-            assert!(text.contains(&format!("--verify {verify} can compare no body")), "{text}");
+            assert!(text.contains(&format!("--verify {verify} cannot compare any body")), "{text}");
             assert!(words.iter().all(|word| text.contains(word)), "{args:?}: {text}");
         }
-        // Unless it is asked for, the report says that there was nothing to verify.
+        // If the flag was not typed, the report says that there was nothing to verify.
         let args = [&["load", &url, "-n", "8", "-c", "2"], flags].concat();
         let text = stdout(&output(&args));
         assert!(text.contains("bodies verified: none of 8"), "{args:?}: {text}");
@@ -113,7 +113,7 @@ fn where_some_bodies_can_be_verified_a_notice_says_how_many() {
     assert!(stdout(&some).contains("bodies verified: 4 of 8"), "{}", stdout(&some));
 }
 
-/// The body before the load is held against the file, and those of the load against the same hash.
+/// The body before the load is compared with the file, and those of the load with the same hash.
 #[test]
 fn a_file_says_what_every_body_must_be() {
     let count = AtomicU64::new(0);
@@ -171,8 +171,8 @@ fn a_broken_goal_ends_with_99_and_is_said_before_the_rate() {
     assert_eq!(output(&met).status.code(), Some(0));
 }
 
-/// A closed loop on a page from memory keeps the generator's thread busy on any machine where it has a
-/// CPU; where it has none, nobody can say whose fault the rate is.
+/// A closed loop on a page from memory keeps the generator's thread busy on any machine, if it has a CPU; if not,
+/// nobody can say what limited the rate.
 #[test]
 fn strict_ends_with_4_exactly_where_the_record_says_that_the_generator_was_the_limit() {
     let server = Server::start(&["--fixed", "100", "--set", "MaxKeepAliveRequests=0"]);
@@ -202,7 +202,7 @@ fn the_report_names_the_engine_that_was_asked_for() {
     }
 }
 
-/// A filter of system calls that answers io_uring_setup (425) with EPERM, as Docker's does.
+/// A system call filter that answers io_uring_setup (425) with EPERM, like Docker's.
 const WITHOUT_URING: &str = r#"
     my $filter = pack("SCCL" x 4, 0x20, 0, 0, 0,  0x15, 0, 1, 425,  0x06, 0, 0, 0x00050001,
                       0x06, 0, 0, 0x7fff0000);

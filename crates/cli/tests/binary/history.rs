@@ -48,7 +48,7 @@ fn the_exit_code_of_a_comparison_says_how_it_ended() {
     put(dir.path(), "same", 2, 1.0);
     put(dir.path(), "slower", 3, 0.9);
     let mut void = made_up(4, 0.9);
-    // Every third start is slow; what a file says of its findings is not taken from it.
+    // Every third start is slow; findings in a file are ignored and recomputed.
     for visit in void.visits.iter_mut().filter(|one| one.contender == 1 && one.block % 3 == 0) {
         visit.rate_per_s = visit.rate_per_s.map(|rate| 0.6 * rate);
     }
@@ -101,7 +101,7 @@ fn processes_that_add_at_once_lose_nothing() {
     let dir = tempfile::tempdir().unwrap();
     let names: Vec<String> = (0..12).map(|n| format!("run-{n}")).collect();
     (0..).zip(&names).for_each(|(seed, name)| drop(put(dir.path(), name, seed, 1.0)));
-    // Each adds all of them; the first of them makes the database.
+    // Each process adds all of them; the first one creates the database.
     let add = |_| {
         let mut command = joust(&["history", "add", "--db", "h.sqlite"]);
         command.args(&names).current_dir(dir.path()).stdout(Stdio::null());
@@ -194,7 +194,7 @@ fn a_run_into_the_usual_folder_is_in_the_history() {
     let listed: HistoryRecord = serde_json::from_str(&listed).unwrap();
     assert_eq!(listed.runs.len(), 1);
     assert!(listed.runs[0].is_there && listed.runs[0].blocks == 3, "{listed:?}");
-    // With a history that cannot be used the run is still whole, and it is said.
+    // With an unusable history the run is still complete, and a warning is printed.
     std::fs::write(dir.path().join("joust-results/history.sqlite"), "no database".repeat(99))
         .unwrap();
     let done = at(dir.path(), &["run", study, "--quiet"]);

@@ -1,5 +1,5 @@
-//! `joust serve` with hosts that have logs of their own: across rotation, reload and the loss of rights, and
-//! what `--check-config` says of hosts. Start reading at [`each_host_keeps_its_log_over_rotation_and_reload`].
+//! `joust serve` with hosts that have their own logs: across rotation, reload and the loss of rights, and what
+//! `--check-config` reports about hosts. Start reading at [`each_host_keeps_its_log_over_rotation_and_reload`].
 
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
@@ -9,7 +9,7 @@ use crate::reload::{Site, models, until};
 use crate::rights::{content, is_root};
 use crate::{output, said};
 
-/// What a host answers to a request of that target, on a connection of its own.
+/// A host's answer to a request for that target, on a connection of its own.
 pub(crate) fn answer(address: &str, host: &str, target: &str) -> String {
     let mut conn = TcpStream::connect(address).unwrap();
     let request = format!("GET {target} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n");
@@ -24,8 +24,8 @@ fn lines(site: &Site, name: &str) -> Vec<String> {
     text.lines().map(str::to_owned).collect()
 }
 
-/// Under root, those who serve are another user, who could not make the files; under a kernel that has
-/// Landlock they are confined.
+/// Under root, the serving processes run as another user who cannot create the files; on a kernel with Landlock they
+/// are confined.
 #[test]
 fn each_host_keeps_its_log_over_rotation_and_reload() {
     for model in models() {
@@ -71,7 +71,7 @@ fn each_host_keeps_its_log_over_rotation_and_reload() {
         });
         assert_eq!(lines(&site, "a.log.1"), ["a a.test /page"], "{model}");
         assert_eq!(lines(&site, "b.log.1"), ["top b.test /page"], "{model}");
-        // Who serves was told by the last line that its rights let it write.
+        // The last line shows that the serving process may write to the log.
         if is_root() {
             assert_ne!(std::fs::metadata(site.file("b.log")).unwrap().uid(), 0, "{model}");
         }
@@ -104,7 +104,7 @@ fn a_log_that_cannot_be_opened_again_is_told_of_and_written_on() {
         until("lines in the file of before", || {
             served() && lines(&site, "moved/a.log").len() > before
         });
-        // When the folder is there again the next signal heals it.
+        // When the folder is there again, the next signal repairs it.
         std::fs::rename(site.file("moved/a.log"), site.file("moved/a.log.1")).unwrap();
         std::fs::rename(site.file("moved"), site.file("logs")).unwrap();
         site.server.signal("USR1");
@@ -113,7 +113,7 @@ fn a_log_that_cannot_be_opened_again_is_told_of_and_written_on() {
     }
 }
 
-/// The page lies where those who serve cannot read: they are another user (under root) and confined.
+/// The page is where the serving processes cannot read it: they are another user (under root) and confined.
 #[test]
 fn an_error_page_that_only_the_supervisor_can_read_is_shown_and_follows_a_reload() {
     for model in ["prefork", "reactor", "reactors"] {
@@ -132,7 +132,7 @@ fn an_error_page_that_only_the_supervisor_can_read_is_shown_and_follows_a_reload
             site.reload(&config);
             until("the page", || answer(&site.address(), "test", "/none").ends_with(text));
         }
-        // Without it nothing changes.
+        // Without the page nothing changes.
         std::fs::remove_file(&page).unwrap();
         site.server.signal("HUP");
         site.says("404.html as an error page: No such file");
@@ -178,7 +178,7 @@ fn what_is_wrong_with_hosts_is_found_by_a_check_with_its_table_and_the_way_out()
     for expected in expected {
         assert!(all.contains(expected), "{expected} is not in {all}");
     }
-    // What all hosts have in common is said once.
+    // Settings that all hosts share are reported once.
     assert_eq!(all.matches("/none/users").count(), 1, "{all}");
     assert!(!dir.path().join("log").exists());
     let twice = "[[host]]\nnames = [\"a.test\"]\nfixed = 1\n\

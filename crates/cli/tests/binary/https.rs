@@ -1,5 +1,5 @@
-//! `joust serve` with TLS across reloads: tickets that stay good, and the port beside it that sends plain
-//! requests on, asked by openssl and curl. Start reading at [`secure`].
+//! `joust serve` with TLS across reloads: tickets stay valid, and a second port redirects plain requests, tested with
+//! openssl and curl. Start reading at [`secure`].
 
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
@@ -9,7 +9,7 @@ use crate::hosts::answer;
 use crate::reload::{Site, kill, models, until};
 use crate::rights::{content, is_root};
 
-/// The configuration of a server with TLS, whose certificate lies in its folder.
+/// The configuration of a TLS server whose certificate is in its folder.
 fn secure(site: &Site, model: &str, bytes: usize, more: &str) -> String {
     let pem = site.file("both.pem");
     if !pem.exists() {
@@ -22,7 +22,7 @@ fn secure(site: &Site, model: &str, bytes: usize, more: &str) -> String {
     )
 }
 
-/// What a program writes; `None`: there is no such program.
+/// The output of a program; `None`: the program does not exist.
 fn run(program: &str, args: &[&str]) -> Option<String> {
     let output = Command::new(program).args(args).stdin(std::process::Stdio::null()).output();
     let Ok(output) = output else {
@@ -59,7 +59,7 @@ fn a_session_is_resumed_after_a_reload() {
     }
 }
 
-/// Where plain requests are sent on from.
+/// The address that redirects plain requests.
 fn plain_address(site: &Site) -> String {
     site.says("plain requests at ");
     let errors = site.errors();
@@ -67,8 +67,8 @@ fn plain_address(site: &Site) -> String {
     last.split(' ').next().unwrap().to_owned()
 }
 
-/// RFC 8555, 8.3: an authority asks the host for this in plain, and must not be sent to a certificate that
-/// is not there yet. Those who serve are confined and, under root, another user.
+/// RFC 8555, 8.3: a certificate authority requests this from the host without TLS, and must not be redirected to a
+/// certificate that does not exist yet. The serving processes are confined and, under root, another user.
 #[test]
 fn challenges_of_acme_are_served_in_plain_from_the_site_of_their_host_and_nothing_else_is() {
     let site = Site::start("model = \"reactor\"\nfixed = 10\n");
@@ -182,7 +182,7 @@ fn plain_requests_are_sent_on_to_tls_and_still_are_after_reloads() {
         assert_eq!(named, format!("301 https://www.example.org:{port}/a%20b?c=d"));
         let followed = run("curl", &["-skL", &format!("http://{plain}/x")]).unwrap();
         assert_eq!(followed.len(), 20, "{model}");
-        // The port goes on through a reload.
+        // The port continues through a reload.
         site.reload(&secure(&site, model, 30, more));
         let followed = || run("curl", &["-skL", &format!("http://{plain}/x")]).unwrap().len();
         until("the new answer", || {

@@ -1,5 +1,5 @@
-//! `joust load`, when requests are due: every law by its flag, and the search for the highest rate
-//! that holds. Start reading at [`every_law_has_its_flag`].
+//! When requests of `joust load` are due: every arrival law by its flag, and the search for the
+//! highest rate that holds. Start reading at [`every_law_has_its_flag`].
 
 use std::io::{BufRead as _, BufReader};
 use std::process::Stdio;
@@ -19,7 +19,7 @@ fn every_law_has_its_flag() {
     std::fs::write(&instants, "0\n10ms\n20ms\n20ms\n50ms\n").unwrap();
     let instants = instants.to_str().unwrap();
     let server = Server::start(&["--fixed", "100"]);
-    // Flags, the law in the plan, and how many requests it makes due, about.
+    // Flags, the law in the plan, and the approximate number of due requests.
     let laws: [(&[&str], &str, (u64, u64)); 9] = [
         (&["-n", "50"], "closed", (50, 50)),
         (&["-n", "20", "--think", "1ms"], "think", (20, 20)),
@@ -93,7 +93,7 @@ fn a_rate_that_is_not_reached_ends_with_4_and_nothing_is_skipped_silently() {
     assert_eq!(of("due"), begun + of("dropped") + of("left"));
 }
 
-/// 10 ms a request, one at a time: 100 a second and no more.
+/// 10 ms per request, one at a time: at most 100 per second.
 #[test]
 fn a_search_finds_the_limit_of_a_server_that_has_a_known_one() {
     let one_at_a_time = Mutex::new(());
@@ -110,12 +110,13 @@ fn a_search_finds_the_limit_of_a_server_that_has_a_known_one() {
     let found: Value = serde_json::from_str(&stdout(&output)).unwrap();
     let good = found["highest_good"].as_f64().expect("some rate holds");
     let bad = found["lowest_bad"].as_f64().expect("some rate does not");
-    // Above: what half a second's queue may hide. Below: a machine that sleeps longer than asked.
+    // Above: half a second's queue may hide the limit. Below: a machine may sleep longer than
+    // requested.
     assert!(good < bad && good < 140.0 && bad > 50.0, "[{good}, {bad}]");
     assert!(found["tries"].as_array().unwrap().len() <= 14);
 }
 
-/// 100 requests a try at most: too few for p99.9 at every rate.
+/// At most 100 requests per try: too few for p99.9 at every rate.
 #[test]
 fn a_search_whose_tries_are_too_short_says_so_and_calls_no_rate_bad() {
     let server = Server::start(&["--fixed", "100"]);

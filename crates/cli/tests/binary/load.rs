@@ -6,8 +6,8 @@ use crate::{Server, lines, output, stdout};
 
 const FIGURES: [&str; 8] = ["mean", "sd", "min", "p50", "p90", "p99", "p999", "max"];
 
-/// The record of a load that ends with 0. Only one at a rate of its own may end with 4, if a busy machine
-/// did not reach it; its record is whole.
+/// The record of a load that ends with 0. An open loop may also end with 4, if a busy machine did not reach its rate;
+/// its record is complete.
 pub(crate) fn record(args: &[&str]) -> Value {
     let output = output(args);
     let rates = ["-r", "--rate", "--ramp", "--stages", "--replay", "--as-recorded"];

@@ -1,5 +1,5 @@
-//! The binary from outside, as a person or a script meets it: what it prints, how it exits, and what
-//! it leaves behind. Start reading at [`joust`].
+//! The binary from outside, as a person or a script uses it: its output, its exit codes, and what it leaves behind.
+//! Start reading at [`joust`].
 
 mod ab;
 mod bad_input;
@@ -40,7 +40,7 @@ use std::io::{BufRead as _, BufReader};
 use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
 
-/// The binary, with nothing said yet; stdin is empty.
+/// The binary as a command; stdin is empty.
 fn joust(args: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_joust"));
     command.args(args).stdin(Stdio::null());
@@ -56,7 +56,7 @@ fn stdout(output: &Output) -> String {
     String::from_utf8_lossy(&output.stdout).into_owned()
 }
 
-/// What it said on stderr, on one line: messages are wrapped for terminals.
+/// Its stderr on one line: messages are wrapped for terminals.
 fn said(output: &Output) -> String {
     let text = String::from_utf8_lossy(&output.stderr).replace('│', " ");
     text.split_whitespace().collect::<Vec<_>>().join(" ")
@@ -65,7 +65,7 @@ fn said(output: &Output) -> String {
 /// A server of ours that ends with the test.
 struct Server {
     child: Child,
-    /// The first line of what it printed.
+    /// The first line that it printed.
     line: String,
     url: String,
 }
@@ -76,14 +76,14 @@ impl Server {
         Self::start_saying(args, Stdio::inherit())
     }
 
-    /// The same, and what it says goes there.
+    /// The same, with its stderr going there.
     fn start_saying(args: &[&str], stderr: Stdio) -> Self {
         let mut command = joust(&["serve", "--listen", "127.0.0.1:0"]);
         command.args(args).stderr(stderr);
         Self::of(command)
     }
 
-    /// What this command starts.
+    /// The server that this command starts.
     fn of(mut command: Command) -> Self {
         let mut child = command.stdout(Stdio::piped()).spawn().expect("it starts");
         let mut line = String::new();
@@ -109,7 +109,7 @@ impl Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        // Both fail where it has ended already, which is what we want here.
+        // Both fail if it has already ended, which is fine.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }

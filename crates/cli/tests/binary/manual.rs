@@ -1,4 +1,4 @@
-//! The manual pages and the completions, as those read them for whom they are: groff and bash.
+//! The manual pages and the completions, read by the programs they are made for: groff and bash.
 
 use std::process::{Command, Stdio};
 
@@ -17,7 +17,7 @@ fn every_subcommand_has_a_page_that_groff_renders_without_a_warning() {
         .expect("the help lists them")
         .lines()
         .filter_map(|line| line.strip_prefix("  "))
-        // A description that is too long for its line goes on further to the right.
+        // A description that is too long for its line continues further to the right.
         .filter(|line| !line.starts_with(' '))
         .filter_map(|line| line.split_whitespace().next())
         .filter(|name| *name != "help")

@@ -1,6 +1,5 @@
-//! Servers that a test plants: one in this process that answers as the test says and remembers what
-//! it was asked, and nginx where it is installed. Owns their start and
-//! end. Start reading at [`Planted::start`].
+//! Servers for tests: one in this process that answers as the test says and records its requests,
+//! and nginx if it is installed. Owns their start and end. Start reading at [`Planted::start`].
 
 use std::io::{Read, Write};
 use std::net::{IpAddr, SocketAddr, TcpListener};
@@ -10,21 +9,21 @@ use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-/// A request as it came.
+/// A request as received.
 #[derive(Debug, Clone)]
 pub(crate) struct Seen {
-    /// Which connection it came on, from 0.
+    /// The number of its connection, from 0.
     pub(crate) conn: usize,
-    /// Where that came from; unix sockets come from nowhere.
+    /// The client's address; `None` for unix sockets.
     pub(crate) peer: Option<IpAddr>,
     /// Request line and fields.
     pub(crate) head: String,
-    /// As long as Content-Length says.
+    /// With the length from Content-Length.
     pub(crate) body: Vec<u8>,
 }
 
 impl Seen {
-    /// The value of a field; names are told apart by case here.
+    /// The value of a field; names are case-sensitive here.
     pub(crate) fn field(&self, name: &str) -> Option<&str> {
         let value = |line: &'_ str| line.split_once(": ").filter(|(n, _)| *n == name).is_some();
         let line = self.head.lines().find(|line| value(line))?;
@@ -38,10 +37,10 @@ impl Seen {
     }
 }
 
-/// What is sent for a request.
+/// The bytes to send for a request.
 type Answer = dyn Fn(&Seen) -> Vec<u8> + Send + Sync;
 
-/// A server in this process: a thread a connection, until the test's process ends.
+/// A server in this process: one thread per connection, until the test's process ends.
 pub(crate) struct Planted {
     addr: Option<SocketAddr>,
     seen: Arc<Mutex<Vec<Seen>>>,
@@ -53,7 +52,7 @@ impl Planted {
         Self::start_on("127.0.0.1:0", answer).expect("loopback is there")
     }
 
-    /// On an address, where this machine has it.
+    /// On an address, if this machine has it.
     pub(crate) fn start_on(
         addr: &str,
         answer: impl Fn(&Seen) -> Vec<u8> + Send + Sync + 'static,
@@ -62,7 +61,7 @@ impl Planted {
         let addr = listener.local_addr().expect("it is bound");
         let accept = move || {
             let (stream, from) = listener.accept().expect("a connection is accepted");
-            // Replies are written in one piece, and pipelined ones are not to wait for each other.
+            // Replies are written in one piece, and pipelined ones must not wait for each other.
             stream.set_nodelay(true).expect("it is TCP");
             (stream, Some(from.ip()))
         };
@@ -87,12 +86,12 @@ impl Planted {
         format!("http://{}{target}", self.addr())
     }
 
-    /// All that was asked so far.
+    /// All requests so far.
     pub(crate) fn seen(&self) -> Vec<Seen> {
         self.seen.lock().expect("no handler panics with it").clone()
     }
 
-    /// The same, and nothing of it is remembered.
+    /// The same, and forgets them.
     pub(crate) fn take(&self) -> Vec<Seen> {
         std::mem::take(&mut self.seen.lock().expect("no handler panics with it"))
     }
@@ -138,7 +137,7 @@ struct Wire<S> {
 }
 
 impl<S: Read + Write> Wire<S> {
-    /// The next head and body; `None` where the client has gone.
+    /// The next head and body; `None` if the client has gone.
     fn request(&mut self) -> Option<(String, Vec<u8>)> {
         let end = loop {
             match end_of_head(&self.bytes) {
@@ -171,8 +170,8 @@ fn end_of_head(bytes: &[u8]) -> Option<usize> {
     bytes.windows(4).position(|four| four == b"\r\n\r\n").map(|at| at + 4)
 }
 
-/// The program, where it is installed; sbin is not on the PATH of an ordinary user. Says what is
-/// skipped where it is not.
+/// The program, if it is installed; sbin is not on the PATH of an ordinary user. Otherwise notes
+/// what is skipped.
 pub(crate) fn installed(program: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let folders = std::env::split_paths(&path).chain(["/usr/sbin".into(), "/sbin".into()]);
@@ -186,15 +185,15 @@ pub(crate) fn installed(program: &str) -> Option<PathBuf> {
 /// nginx with TLS, serving a folder; ends with the test.
 pub(crate) struct Nginx {
     child: Child,
-    /// Port of 127.0.0.1 where it speaks TLS.
+    /// The port of 127.0.0.1 on which it speaks TLS.
     pub(crate) port: u16,
 }
 
 impl Nginx {
-    /// Serves `dir`/site with `dir`/cert.pem and `dir`/key.pem; `None` where it is not installed.
+    /// Serves `dir`/site with `dir`/cert.pem and `dir`/key.pem; `None` if it is not installed.
     pub(crate) fn start(dir: &Path) -> Option<Self> {
         let program = installed("nginx")?;
-        // Between the choice of a free port and nginx's own bind somebody else may take it.
+        // Another process may take the free port before nginx binds it.
         (0..5).find_map(|_| Self::start_once(&program, dir)).or_else(|| {
             panic!("{}", std::fs::read_to_string(dir.join("nginx.err")).unwrap_or_default())
         })
@@ -232,13 +231,13 @@ impl Nginx {
 
 impl Drop for Nginx {
     fn drop(&mut self) {
-        // Both fail where it has ended already, which is what we want here.
+        // Both fail if it has already ended, which is fine.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
 }
 
-/// A folder with the files of [`certificate`]; `None` where they cannot be made here.
+/// A folder with the files of [`certificate`]; `None` if they cannot be made here.
 pub(crate) fn with_certificate() -> Option<tempfile::TempDir> {
     let dir = tempfile::tempdir().expect("there is room");
     certificate(dir.path()).map(|()| dir)

@@ -1,5 +1,5 @@
-//! `joust load --proxy`: absolute form and CONNECT, credentials, and the proxy's failures told apart from
-//! the server's. The proxy is a few threads of this process. Start reading at [`Relay`].
+//! `joust load --proxy`: absolute form and CONNECT, credentials, and the proxy's failures distinguished from the
+//! server's. The proxy consists of a few threads of this process. Start reading at [`Relay`].
 
 use std::io::{Read as _, Write as _};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
@@ -14,11 +14,11 @@ use crate::{output, said, stdout};
 
 const ENGINES: [&str; 2] = ["uring", "epoll"];
 
-/// A proxy that opens tunnels to one server, whatever it is asked for, and hands it plain requests as they
-/// are. It ends with the test's process.
+/// A proxy that opens tunnels to one server, whatever target it is given, and passes plain requests on unchanged. It
+/// ends with the test's process.
 struct Relay {
     addr: SocketAddr,
-    /// Heads that it was asked by: of each CONNECT, and the first of each plain connection.
+    /// Received heads: of each CONNECT, and the first of each plain connection.
     heads: Arc<Mutex<Vec<String>>>,
     n_connections: Arc<AtomicUsize>,
 }
@@ -50,7 +50,7 @@ impl Relay {
     }
 }
 
-/// One connection of a client; it ends where anybody closes.
+/// Relays one connection of a client; it ends when either side closes.
 fn serve(
     mut client: TcpStream,
     server: SocketAddr,
@@ -110,7 +110,7 @@ fn plain_requests_are_in_absolute_form_over_kept_connections() {
             let text = record.to_string();
             assert!(!text.contains("p@ss") && !text.contains("YW5uOnBAc3M"), "{text}");
             let n_connections = relay.n_connections.load(Ordering::Relaxed);
-            // One connection each time sees whether there is a proxy.
+            // One additional connection each time checks whether there is a proxy.
             assert_eq!(n_connections, (2 * index + round + 1) * 4, "{engine} {pace:?}");
             for seen in server.take() {
                 assert_eq!(seen.line(), "GET http://shop.invalid/a?b=c");
@@ -133,14 +133,14 @@ fn https_goes_through_a_tunnel_and_connecting_includes_it() {
     for engine in ENGINES {
         for pace in [&["-c", "3"][..], &["-c", "3", "--no-keepalive"], &["-c", "3", "-r", "1k/s"]] {
             let args = ["-n", "30", "--cacert", cert, "--engine", engine, "--json", "-"];
-            // The name is the server's own: nobody here looks it up, and no port goes without saying.
+            // The server resolves the name itself: nobody here looks it up, and the port is always given.
             let url = "https://localhost/x";
             let record = record(&[&["load", url, "--proxy", &proxy], &args[..], pace].concat());
             assert_eq!(record["requests"]["ok"], 30, "{engine} {pace:?} {}", record["errors"]);
             let n_connects = if pace.len() == 3 { 30 } else { 3 };
             assert_eq!(record["connects"], n_connects, "{engine} {pace:?}");
             let heads = relay.heads();
-            // Three probes besides.
+            // Plus three probes.
             assert_eq!(heads.len(), n_connects + 3, "{engine} {pace:?}");
             let expected = "CONNECT localhost:443 HTTP/1.1\r\nHost: localhost:443\r\n\r\n";
             assert!(heads.iter().all(|head| head == expected), "{heads:?}");
@@ -175,7 +175,7 @@ fn a_proxy_that_opens_no_tunnel_is_told_apart_from_the_server() {
             let said = said(&output);
             assert!(said.contains(why) && said.contains(help), "{said}");
         }
-        // The probe says the same before the load.
+        // The probe reports the same before the load.
         let proxy = relay.url();
         let output = output(&["load", "https://shop.invalid/", "--proxy", &proxy, "-n", "1"]);
         let said = said(&output);

@@ -1,5 +1,5 @@
-//! A program on a terminal of its own, as a person would have it: what it draws, and keys. Start
-//! reading at [`OnTerminal::start`]. The bench of the live screen uses it too.
+//! A program on its own terminal, as for a person: what it draws, and keys. Start reading at
+//! [`OnTerminal::start`]. The bench of the live screen uses it too.
 
 use std::fs::File;
 use std::io::{self, Read as _, Write as _};
@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use nix::pty::{Winsize, openpty};
 use nix::sys::termios::{LocalFlags, tcgetattr};
 
-/// How long anything that must come is waited for; generous, as machines are busy.
+/// Longest wait for expected output; generous, because machines are busy.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A running program whose stdin and stderr are a terminal; stdout is a pipe.
@@ -24,7 +24,7 @@ pub struct OnTerminal {
 }
 
 impl OnTerminal {
-    /// Starts the program on a terminal of that size, which is its controlling one.
+    /// Starts the program on a terminal of that size, which is its controlling terminal.
     pub fn start(rows: u16, columns: u16, program: &str, args: &[&str]) -> io::Result<Self> {
         let size = Winsize { ws_row: rows, ws_col: columns, ws_xpixel: 0, ws_ypixel: 0 };
         let pty = openpty(&size, None)?;
@@ -42,7 +42,7 @@ impl OnTerminal {
         Ok(Self { child, terminal: File::from(pty.master), chunks, drawn: String::new() })
     }
 
-    /// Types on its keyboard.
+    /// Types keys.
     #[allow(dead_code, reason = "the bench has no hands")]
     pub fn press(&mut self, keys: &str) {
         self.terminal.write_all(keys.as_bytes()).expect("a terminal takes keys");
@@ -67,7 +67,7 @@ impl OnTerminal {
         }
     }
 
-    /// Waits for its end. Returns what it printed, and on stderr what it drew, whole.
+    /// Waits for its end. Returns what it printed, with everything it drew as stderr.
     pub fn output(self) -> io::Result<Output> {
         let Self { child, terminal, chunks, drawn } = self;
         let mut output = child.wait_with_output()?;
@@ -79,7 +79,7 @@ impl OnTerminal {
     }
 }
 
-/// Reads all that is drawn, so that the program never waits for its terminal.
+/// Reads everything that is drawn, so that the program never waits for its terminal.
 fn drain(master: OwnedFd) -> Receiver<Vec<u8>> {
     let (chunk, chunks) = mpsc::channel();
     let mut master = File::from(master);

@@ -1,5 +1,5 @@
-//! `joust serve` across changes: reloads under load, broken configurations, rotation of logs, sockets
-//! and a manager given from outside, and ends by violence. Start reading at [`Site`].
+//! `joust serve` across changes: reloads under load, broken configurations, rotation of logs, sockets and a service
+//! manager from outside, and killed processes. Start reading at [`Site`].
 
 use std::collections::BTreeSet;
 use std::io::{Read as _, Write as _};
@@ -13,16 +13,16 @@ use std::time::{Duration, Instant};
 
 use crate::{Server, output, said};
 
-/// Longer than anything takes on a loaded machine; only a failed test waits for it.
+/// Longer than anything takes on a loaded machine; only a failing test waits that long.
 pub(crate) const LONG: Duration = Duration::from_secs(60);
 
-/// Those that this machine can run.
+/// The models that this machine can run.
 pub(crate) fn models() -> impl Iterator<Item = &'static str> {
     let here = serve::models::ALL.iter().filter(|model| model.available().is_ok());
     here.map(|model| model.name)
 }
 
-/// A server that serves by a file, which the test changes.
+/// A server with a configuration file that the test changes.
 pub(crate) struct Site {
     dir: tempfile::TempDir,
     pub(crate) server: Server,
@@ -61,18 +61,18 @@ impl Site {
         });
     }
 
-    /// Waits, and says what the server said where it was in vain.
+    /// Waits, and reports the server's messages on failure.
     pub(crate) fn until(&self, what: &str, done: impl FnMut() -> bool) {
         let waited = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| until(what, done)));
         assert!(waited.is_ok(), "waited in vain for {what}; the server said: {}", self.errors());
     }
 
-    /// The length of what a new connection gets.
+    /// The length of the answer on a new connection.
     pub(crate) fn answers(&self) -> Option<usize> {
         Client::to(&self.address()).and_then(|mut client| client.ask("Connection: close\r\n"))
     }
 
-    /// The status of what a new connection gets.
+    /// The status of the answer on a new connection.
     pub(crate) fn status(&self, fields: &str) -> Option<u16> {
         let mut client = Client::to(&self.address())?;
         client
@@ -84,7 +84,7 @@ impl Site {
         answer.split(' ').nth(1)?.parse().ok()
     }
 
-    /// The processes that serve, the first of each generation.
+    /// The serving processes: the first of each generation.
     pub(crate) fn generations(&self) -> Vec<u32> {
         children(self.server.child.id())
     }
@@ -119,7 +119,7 @@ pub(crate) fn kill(signal: &str, pid: u32) {
     assert!(sent.success() || !is_alive(pid));
 }
 
-/// `joust serve` under a service manager that hears what it says.
+/// `joust serve` under a service manager that records its messages.
 pub(crate) struct Notifying {
     pub(crate) child: Child,
     manager: UnixDatagram,
@@ -171,7 +171,7 @@ impl Client {
         Some(Self { stream, ended: false })
     }
 
-    /// The length of the answer; `None`: there was none.
+    /// The length of the answer; `None`: there was no answer.
     fn ask(&mut self, fields: &str) -> Option<usize> {
         let request = format!("GET /page HTTP/1.1\r\nHost: test\r\n{fields}\r\n");
         self.stream.write_all(request.as_bytes()).ok()?;
@@ -194,8 +194,8 @@ impl Client {
     }
 }
 
-/// Clients that ask again and again, half of them on kept-alive connections, while `meanwhile` runs.
-/// Returns how many answers there were and of which lengths. Every request must be answered.
+/// Clients that send requests repeatedly, half of them on kept-alive connections, while `meanwhile` runs. Returns the
+/// number of answers and their lengths. Every request must be answered.
 fn under_load(address: &str, meanwhile: impl FnOnce(&AtomicUsize)) -> (usize, BTreeSet<usize>) {
     let (over, answers) = (AtomicBool::new(false), AtomicUsize::new(0));
     let lengths = std::thread::scope(|scope| {
@@ -225,7 +225,7 @@ fn under_load(address: &str, meanwhile: impl FnOnce(&AtomicUsize)) -> (usize, BT
     (answers.load(Relaxed), lengths)
 }
 
-/// Waits for so many more answers.
+/// Waits for `n` more answers.
 fn more(answers: &AtomicUsize, n: usize) {
     let target = answers.load(Relaxed) + n;
     until("more answers", || answers.load(Relaxed) >= target);
@@ -255,7 +255,7 @@ fn a_reload_under_load_loses_no_request_and_serves_by_the_new_file() {
 
 #[test]
 fn a_reload_changes_the_model_in_either_direction_without_a_loss() {
-    // One whose listener blocks and one whose does not, which is a state of the socket they share.
+    // One whose listener blocks and one whose does not: blocking is a state of the socket that they share.
     let site = Site::start(&fixed("reactor", 10));
     under_load(&site.address(), |answers| {
         let mut bytes = 10;
@@ -297,7 +297,7 @@ fn every_queue_of_a_port_goes_on_in_the_next_generation() {
             assert!(now.len() == count && now.is_superset(&first), "{first:?}, then {now:?}");
         }
     });
-    // Those that have no loop any more are closed.
+    // Queues without an event loop are closed.
     site.reload(&loops(2, 14));
     until("two are left", || queues(&site.address()).len() == 2);
     assert!(queues(&site.address()).is_subset(&first));
@@ -350,7 +350,7 @@ fn a_reload_begins_with_as_many_children_as_had_come_to_be() {
         let site = Site::start(&config(10));
         site.until("the first generation", || site.answers() == Some(10));
         let first = site.generations()[0];
-        // Clients that hold a worker each until others were started beside them.
+        // Clients that each hold a worker until others were started beside them.
         let busy: Vec<_> = (0..6)
             .map(|_| {
                 let mut client = Client::to(&site.address()).unwrap();
@@ -385,7 +385,7 @@ fn a_reload_begins_with_as_many_children_as_had_come_to_be() {
 #[test]
 fn reloads_that_do_not_hold_bring_back_what_did_however_many_there_are() {
     let site = Site::start(&fixed("reactors", 10));
-    // Enough to read and open everything by; not for a poll set of each loop, which comes later.
+    // Enough to read and open everything; not for a poll set of each loop, which comes later.
     let limit = Command::new("prlimit")
         .args(["--nofile=64:64", "--pid", &site.server.child.id().to_string()])
         .status();
@@ -408,7 +408,7 @@ fn a_full_server_that_is_reloaded_leaves_who_waits_to_the_next_generation_at_onc
     for (model, places) in [("reactor", "server.max-connections"), ("pool", "max-request")] {
         let threads = if model == "pool" { "max-thread = 1\n" } else { "" };
         let config = |bytes| format!("{}[settings]\n{places} = 1\n{threads}", fixed(model, bytes));
-        // Of a few times one is fast on a busy machine too.
+        // Even on a busy machine at least one of several tries is fast.
         let is_fast = (0..5).any(|_| {
             let site = Site::start(&config(10));
             let mut busy = Client::to(&site.address()).unwrap();
@@ -436,7 +436,7 @@ fn an_idle_connection_is_answered_once_more_after_a_reload() {
         assert!(!idle.ended);
         site.reload(&fixed(model, 20));
         site.until("the new answer", || site.answers() == Some(20));
-        // By the generation that has it, which says that this was the last.
+        // The generation that holds the connection answers, and announces that this was the last reply.
         assert_eq!(idle.ask(""), Some(10), "{model}");
         assert!(idle.ended, "{model}");
         site.ends_well();
@@ -447,7 +447,7 @@ fn an_idle_connection_is_answered_once_more_after_a_reload() {
 fn another_address_in_the_file_is_listened_on_and_the_first_closed() {
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("joust.toml");
-    // An address of its own: once the first port is closed, a server of another test may take it.
+    // A separate address: once the first port is closed, a server of another test may take it.
     let free = || TcpListener::bind("127.66.0.1:0").unwrap().local_addr().unwrap();
     let (first, second) = (free(), free());
     let write = |address| {
@@ -542,7 +542,7 @@ fn a_passed_socket_is_served_and_kept_over_a_reload() {
         socket.as_raw_fd()
     );
     rustix::io::fcntl_setfd(&socket, rustix::io::FdFlags::empty()).unwrap();
-    // Not sh: to dash a descriptor has one digit.
+    // Not sh: in dash a descriptor has one digit.
     let mut child = Command::new("bash")
         .args(["-c", &script, env!("CARGO_BIN_EXE_joust"), file.to_str().unwrap()])
         .stdout(Stdio::null())
@@ -557,7 +557,7 @@ fn a_passed_socket_is_served_and_kept_over_a_reload() {
     });
     kill("TERM", child.id());
     assert_eq!(child.wait().unwrap().code(), Some(0));
-    // It is still the service manager's, who starts the next server when somebody comes.
+    // The socket still belongs to the service manager, which starts the next server for the next client.
     let waits = TcpStream::connect(&address).unwrap();
     let (_, peer) = socket.accept().unwrap();
     assert_eq!(peer, waits.local_addr().unwrap());

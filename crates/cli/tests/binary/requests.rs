@@ -1,5 +1,5 @@
-//! `joust load`, what is asked: files of requests in every format, placeholders, bodies, fields,
-//! cookies. What was asked is read at a server of this process. Start reading at
+//! The requests of `joust load`: files of requests in every format, placeholders, bodies, fields,
+//! cookies. A server in this process records them. Start reading at
 //! [`every_format_is_asked_as_it_is_written`].
 
 use std::collections::{BTreeSet, HashSet};
@@ -21,7 +21,7 @@ fn lines(seen: &[Seen]) -> Vec<&str> {
     seen.iter().map(Seen::line).collect()
 }
 
-/// Format, text with @ for the server's address, and what is asked.
+/// Format, text with @ for the server's address, and the expected requests.
 const FILES: [(&str, &str, &[&str]); 7] = [
     ("http_load", "http://@/a\nhttp://@/b?c=d\n", &["GET /a", "GET /b?c=d"]),
     (
@@ -75,9 +75,9 @@ fn every_format_is_asked_as_it_is_written() {
         let text = text.replace("//@", &place).replace("=@", &format!("={}", server.addr()));
         std::fs::write(&file, &text).unwrap();
         let (file, url) = (file.to_str().unwrap(), server.url("/"));
-        // Recognised, and named.
+        // Once recognised, once named.
         for named in [&[][..], &["--format", format]] {
-            // Where lines name no server.
+            // Needed if the lines name no server.
             let base: &[&str] =
                 if text.contains("/a HTTP") || format == "jsonl" { &[&url] } else { &[] };
             let record = ask(&[base, &["--from", file, "-n", "4"], named].concat());
@@ -123,7 +123,7 @@ fn at_random_each_is_chosen_by_its_weight() {
     let file = file.to_str().unwrap();
     ask(&[&server.url("/"), "--from", file, "--shuffle", "-n", "400"]);
     let n_of_b = lines(&server.seen()).iter().filter(|line| **line == "GET /b").count();
-    // Binomial(400, 0.1): 40, and 6 standard deviations to each side.
+    // Binomial(400, 0.1): 40, plus or minus 6 standard deviations.
     assert!((4..=76).contains(&n_of_b), "{n_of_b} of 400");
 }
 

@@ -1,12 +1,12 @@
-//! `joust serve` whose serving process is killed: another takes its place, up to a bound, and nothing of the
-//! one before is left. Start reading at [`freeze`].
+//! `joust serve` after its serving process is killed: another replaces it, up to a limit, and nothing of the old one is
+//! left. Start reading at [`freeze`].
 
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
 
 use crate::reload::{Client, Notifying, Site, children, fixed, is_alive, kill, models, until};
 
-/// Has a process do nothing until it is killed.
+/// Stops a process until it is killed.
 fn freeze(pid: u32) {
     kill("STOP", pid);
     let is_stopped = |task: std::fs::DirEntry| {
@@ -20,7 +20,7 @@ fn freeze(pid: u32) {
     });
 }
 
-/// A client that has asked and waits.
+/// A client that has sent a request and waits.
 fn asks(address: &str) -> TcpStream {
     let mut client = Client::to(address).unwrap().stream;
     client.write_all(b"GET /page HTTP/1.1\r\nHost: test\r\nConnection: close\r\n\r\n").unwrap();
@@ -40,11 +40,11 @@ fn who_waits_is_answered_by_the_process_after_one_that_was_killed() {
         let site = Site::start(&config);
         assert_eq!(site.answers(), Some(10));
         let killed = site.generations()[0];
-        // First the one that starts the others: a child that came later would take a client with it.
+        // First the process that starts the others: a child that started later would accept a client.
         freeze(killed);
         let below = children(killed);
         below.iter().for_each(|&pid| freeze(pid));
-        // Nobody accepts them, so that they wait in the kernel.
+        // Nobody accepts them, so they wait in the kernel.
         let waiting: Vec<_> = (0..8).map(|_| asks(&site.address())).collect();
         kill("KILL", killed);
         for client in waiting {
@@ -73,12 +73,12 @@ fn clients_that_wait_take_no_descriptor_that_a_new_process_needs_to_begin() {
         assert_eq!(site.answers(), Some(10));
         let killed = site.generations()[0];
         let held = std::fs::read_dir(format!("/proc/{killed}/fd")).unwrap().count() as u64;
-        // All that a process needs to serve, and room for a few connections.
+        // Enough for a process to serve, and for a few connections.
         let limit = rustix::process::Rlimit { current: Some(held + 6), maximum: Some(held + 6) };
         let server = rustix::process::Pid::from_raw(site.server.child.id() as i32);
         rustix::process::prlimit(server, rustix::process::Resource::Nofile, limit).unwrap();
         freeze(killed);
-        // They stay when they are answered, so that what they take is gone.
+        // They stay open after their answers, so that their descriptors remain in use.
         let mut waiting: Vec<_> = (0..32).map(|_| Client::to(&site.address()).unwrap()).collect();
         for client in &mut waiting {
             client.stream.write_all(b"GET /page HTTP/1.1\r\nHost: test\r\n\r\n").unwrap();
@@ -102,10 +102,10 @@ fn a_process_that_is_killed_under_load_is_made_up_for_and_the_port_is_never_clos
         let mut answered = 0;
         for _ in 0..3 {
             until("an answer", || site.answers() == Some(10));
-            // A child of the one that was killed may have given it before it ended itself.
+            // A child of the killed process may have answered before it ended itself.
             until("a process that serves", || !site.generations().is_empty());
             kill("KILL", site.generations()[0]);
-            // What it had accepted may be lost; a connection can always be made.
+            // Accepted connections may be lost, but a new one can always be made.
             let clients: Vec<_> = (0..16).map(|_| asks(&site.address())).collect();
             answered += clients
                 .into_iter()
@@ -161,7 +161,7 @@ fn any_signal_that_kills_is_told_and_a_reload_meanwhile_holds() {
 #[test]
 fn a_process_that_is_killed_in_its_drain_ends_the_server_and_leaves_no_port_that_is_deaf() {
     for model in models() {
-        // More than the kernel holds for a client that does not read, which keeps the drain from ending.
+        // More than the kernel buffers for a client that does not read, which keeps the drain from ending.
         let mut site = Site::start(&fixed(model, 20_000_000));
         let address = site.address();
         let mut client = asks(&address);

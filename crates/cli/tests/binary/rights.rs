@@ -1,6 +1,5 @@
-//! What `joust serve` may still do once it serves: whose processes they are, what they can open, and that
-//! reloads and rotations go on all the same. Start reading at
-//! [`whoever_serves_is_the_user_and_the_supervisor_is_not`].
+//! What `joust serve` may still do while it serves: the user of its processes, what they can open, and that reloads and
+//! rotations still work. Start reading at [`whoever_serves_is_the_user_and_the_supervisor_is_not`].
 
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, symlink};
 use std::os::unix::process::CommandExt as _;
@@ -19,19 +18,19 @@ pub(crate) fn is_root() -> bool {
     is_root
 }
 
-/// All that descend from a process.
+/// All descendants of a process.
 fn descendants(pid: u32) -> Vec<u32> {
     children(pid).into_iter().flat_map(|child| [vec![child], descendants(child)].concat()).collect()
 }
 
-/// The words of a line of /proc/PID/status; none where the process is gone.
+/// The words of a line of /proc/PID/status; empty if the process is gone.
 fn status(pid: u32, line: &str) -> Vec<String> {
     let text = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
     let line = text.lines().find_map(|text| text.strip_prefix(line)).unwrap_or_default();
     line.split_whitespace().map(str::to_owned).collect()
 }
 
-/// A directory that everybody may read, with a page of so many bytes.
+/// A directory that everybody may read, with a page of that size.
 pub(crate) fn content(site: &Site, name: &str, bytes: usize) -> String {
     let path = site.file(name);
     std::fs::create_dir(&path).unwrap();
@@ -74,7 +73,7 @@ fn whoever_serves_is_the_user_and_the_supervisor_is_not() {
         };
         check();
         assert_eq!(status(site.server.child.id(), "Uid:")[0], "0");
-        // Rotation: those who serve could not make the file.
+        // Rotation: the serving processes could not create the file.
         let before = site.file("access.1");
         assert_eq!(std::fs::metadata(&log).unwrap().uid().to_string(), NOBODY);
         std::fs::rename(&log, &before).unwrap();
@@ -83,7 +82,7 @@ fn whoever_serves_is_the_user_and_the_supervisor_is_not() {
             assert_eq!(site.answers(), Some(20), "{model}");
             std::fs::metadata(&log).is_ok_and(|facts| facts.len() > 0)
         });
-        // A directory that those who served before could not have opened.
+        // A directory that the earlier serving processes could not have opened.
         let next = config("next");
         std::fs::write(site.file("next/page"), vec![b'x'; 30]).unwrap();
         site.reload(&next);
@@ -120,7 +119,7 @@ fn processes_that_serve_are_confined_and_a_reload_to_another_directory_is_served
     }
 }
 
-/// A password file is read again when it changes: by whoever serves, where it lies then.
+/// A password file is read again when it changes: by the process that serves, from its current place.
 #[test]
 fn a_confined_server_follows_no_link_out_of_what_it_was_given() {
     for (model, confine) in [("prefork", "on"), ("reactor", "on"), ("reactor", "off")] {
@@ -136,7 +135,7 @@ fn a_confined_server_follows_no_link_out_of_what_it_was_given() {
             std::fs::write(path, line).unwrap();
         }
         let path = content(&site, "site", 20);
-        // One process, for each remembers by itself what it has read.
+        // One process, because each caches what it has read.
         let one = match model {
             "prefork" => {
                 "[settings]\nStartServers = 1\nMinSpareServers = 1\nMaxRequestWorkers = 1\nServerLimit = 1\n"
@@ -160,7 +159,7 @@ fn a_confined_server_follows_no_link_out_of_what_it_was_given() {
             until("the file elsewhere is read", || answer() == Some(401));
         } else {
             let start = std::time::Instant::now();
-            // Longer than it takes until it looks again.
+            // Longer than the interval at which it checks again.
             while start.elapsed() < std::time::Duration::from_millis(2500) {
                 assert_eq!(answer(), Some(500), "{model}: the file elsewhere is read");
                 std::thread::sleep(std::time::Duration::from_millis(50));

@@ -1,4 +1,4 @@
-//! `joust run` on real servers: the folder of results, the exit code, and that nothing is left.
+//! `joust run` on real servers: the results folder, the exit code, and that nothing is left behind.
 
 use std::io::{BufRead as _, BufReader};
 use std::path::{Path, PathBuf};
@@ -9,7 +9,7 @@ use record::{Ending, Integrity, RunRecord};
 
 use crate::{joust, output, said, stdout};
 
-/// Two of our own models, which are there on every machine, as briefly as a study may.
+/// Two of our own models, which are available on every machine, as short as a study may be.
 pub(crate) fn study(dir: &Path, blocks: u32) -> PathBuf {
     let text = format!(
         "name = \"brief\"\nquestion = \"Do two models differ?\"\nbudget = \"50s\"\n\
@@ -34,7 +34,7 @@ fn a_run_leaves_its_reports_and_nothing_else() {
     let (study, out) = (study(dir.path(), 3), dir.path().join("out"));
     let output = output(&["run", study.to_str().unwrap(), "--out", out.to_str().unwrap()]);
     let text = stdout(&output);
-    // With three blocks every verdict may be withheld (3); failing (1) it may not.
+    // With three blocks every verdict may be withheld (3), but the run must not fail (1).
     assert!(matches!(output.status.code(), Some(0 | 3)), "{}", said(&output));
     assert_eq!(text.lines().last(), out.to_str(), "the last line names the folder");
     for file in ["run.json", "report.html", "report.md", "report.txt", "report.svg"] {
@@ -64,7 +64,7 @@ fn a_run_file_is_not_taken_as_typed(run: RunRecord, out: &Path) {
     }
     tripled.verdicts.clear();
     tripled.findings.clear();
-    // Without a digest nothing says that it was changed; the figures are those of the counts.
+    // Without a digest nothing shows the change; the figures are recomputed from the counts.
     std::fs::write(&file, tripled.to_json()).unwrap();
     assert_eq!(report(), measured);
 
@@ -87,7 +87,8 @@ fn a_run_file_is_not_taken_as_typed(run: RunRecord, out: &Path) {
     assert!(crate::said(&refused).contains("was changed after"), "{}", crate::said(&refused));
 }
 
-/// The server answers right when it is asked alone, and under load with zeros of the right length.
+/// The server answers correctly when it is requested alone, and under load with zeros of the right
+/// length.
 #[test]
 fn bodies_that_change_under_load_void_the_contender_that_sent_them() {
     let dir = tempfile::tempdir().unwrap();
@@ -136,7 +137,7 @@ fn a_run_that_cannot_be_saved_is_shown_before_it_fails() {
     while !out.join("journal.jsonl").exists() && Instant::now() < until {
         std::thread::sleep(Duration::from_millis(1));
     }
-    // Stands in the way of the run file, which is put into its place at the end.
+    // Blocks the path of the run file, which is written at the end.
     std::fs::create_dir(out.join("run.json")).unwrap();
     let output = child.wait_with_output().unwrap();
     assert_eq!(output.status.code(), Some(1), "{}", said(&output));
@@ -156,7 +157,7 @@ fn what_was_measured_until_ctrl_c_is_kept_and_marked() {
     let (study, out) = (study(dir.path(), 500), dir.path().join("out"));
     let mut command = joust(&["run", study.to_str().unwrap(), "--out", out.to_str().unwrap()]);
     let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-    // A line a block is said where stderr is no terminal: the first block has been measured.
+    // A line per block is printed if stderr is not a terminal: the first block has been measured.
     let mut said_so_far = BufReader::new(child.stderr.take().unwrap()).lines();
     let second = said_so_far.find(|line| line.as_ref().unwrap().starts_with("block 2"));
     assert!(second.is_some(), "the run ended before its second block");
@@ -170,7 +171,7 @@ fn what_was_measured_until_ctrl_c_is_kept_and_marked() {
     let goes_on = format!("joust run --resume {}", out.display());
     for file in ["report.txt", "report.md", "report.html"] {
         let report = std::fs::read_to_string(out.join(file)).unwrap();
-        // HTML has a slash as an entity.
+        // HTML has slashes as entities.
         let unbroken = report.replace("&#x2f;", "/");
         let unbroken = unbroken.split_whitespace().collect::<Vec<_>>().join(" ");
         assert!(unbroken.contains(&goes_on), "{file}: {report}");
@@ -188,7 +189,7 @@ fn a_run_that_was_killed_goes_on_and_measures_nothing_twice() {
         .spawn()
         .unwrap();
     let kept = || std::fs::read_to_string(&journal).unwrap_or_default();
-    // The plan and three visits: the second block is half made.
+    // The plan and three visits: the second block is half complete.
     while kept().matches('\n').count() < 4 {
         assert!(child.try_wait().unwrap().is_none(), "it ended before it could be killed");
         std::thread::sleep(Duration::from_millis(5));
@@ -201,7 +202,7 @@ fn a_run_that_was_killed_goes_on_and_measures_nothing_twice() {
     let told = told.split_whitespace().filter(|part| *part != "│").collect::<Vec<_>>().join(" ");
     assert_eq!(shown.status.code(), Some(2), "{told}");
     assert!(told.contains(&format!("joust run --resume {at}")), "{told}");
-    // A budget in which nothing can be measured would bring the run to its end.
+    // A budget that is too short for any measurement would end the run.
     let too_short = output(&["run", "--resume", at, "--budget", "1ms"]);
     assert_eq!(too_short.status.code(), Some(2), "{}", said(&too_short));
     assert!(said(&too_short).contains("raise --budget"), "{}", said(&too_short));

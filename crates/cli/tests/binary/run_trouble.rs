@@ -1,5 +1,5 @@
-//! `joust run` where something is missing: rights, room on the disk. Each time it says so, and what was
-//! measured is kept or nothing is.
+//! `joust run` without permissions or disk space. Each time it reports that, and the measurements are kept or nothing
+//! is written.
 
 use std::os::unix::fs::PermissionsExt as _;
 use std::os::unix::process::CommandExt as _;
@@ -21,7 +21,7 @@ fn without_rights_it_runs_over_loopback_and_says_so() {
     if !is_root() {
         return;
     }
-    // Where the account can go, whatever folder this was built in.
+    // A folder that the account can use, whatever folder this was built in.
     let dir = tempfile::tempdir().unwrap();
     open_to_all(dir.path());
     let binary = dir.path().join("joust");
@@ -61,18 +61,18 @@ fn a_setting_that_our_own_server_does_not_know_is_refused_before_anything_runs()
         let told = said(&output).split_whitespace().collect::<Vec<_>>().join(" ");
         assert_eq!(output.status.code(), Some(2), "{told}");
         assert!(told.contains("one loop") && told.contains("did you mean KeepAlive"), "{told}");
-        // It may have been meant for the workload, as where an axis is over it.
+        // It may have been meant for the workload, for example if an axis varies it.
         assert!(told.contains("The nearest key of [workload] is keep_alive"), "{told}");
     }
     assert!(!dir.path().join("nowhere").exists());
 }
 
-/// A run that writes into a folder with so much room, and what it left there.
+/// A run that writes into a folder with that much space, and what it left there.
 fn on_a_disk_of(room: &str) -> (Output, String) {
     let dir = tempfile::tempdir().unwrap();
     let (disk, study) = (dir.path().join("disk"), study(dir.path(), 2));
     std::fs::create_dir(&disk).unwrap();
-    // Mounted in a namespace of mounts of its own, which ends with the shell.
+    // Mounted in a private mount namespace, which ends with the shell.
     let script = "mount -t tmpfs -o size=$1 none \"$2\" || exit 77
         \"$3\" run \"$4\" --quiet --out \"$2/out\"; code=$?
         ls \"$2/out\" > \"$2.left\" 2>/dev/null; exit $code";
@@ -109,7 +109,7 @@ fn a_full_disk_is_told_and_nothing_half_written_stays() {
     assert!(left.contains("run.json") && !left.contains("journal"), "{left}");
 }
 
-/// What was said, on one line without the frame of errors.
+/// The message on one line, without the frame of errors.
 fn unframed(output: &Output) -> String {
     let said = said(output);
     said.split_whitespace().filter(|word| *word != "│").collect::<Vec<_>>().join(" ")
@@ -128,7 +128,7 @@ fn a_study_without_a_short_form_says_that_all_of_it_is_run() {
     assert!(!told.contains("short form"), "{told}");
 }
 
-/// A study of those contenders, each TOML of its own.
+/// A study of those contenders, each given as TOML.
 fn study_of(dir: &Path, contenders: &[String], budget: &str) -> std::path::PathBuf {
     let file = dir.join("of.toml");
     let rest = contenders.concat();
@@ -157,7 +157,7 @@ fn a_program_of_a_command_that_is_not_there_is_named_before_anything_runs() {
     let unbroken = text.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(unbroken.contains("gone: the program `no-such-server` is in none of"), "{text}");
     assert!(!unbroken.contains("there: the program"), "{text}");
-    // With it alone beside another there is nothing to compare, and that is said at once.
+    // With only one other contender there is nothing to compare, and that is reported at once.
     let file = study_of(dir.path(), &[one("a", "pool"), gone], "50s");
     let out = dir.path().join("out");
     let run = crate::output(&["run", file.to_str().unwrap(), "--out", out.to_str().unwrap()]);
@@ -166,7 +166,7 @@ fn a_program_of_a_command_that_is_not_there_is_named_before_anything_runs() {
     assert!(told.contains("no-such-server"), "{told}");
 }
 
-/// A server that redirects everything as Go's FileServer does its index pages.
+/// A server that redirects everything like Go's FileServer redirects its index pages.
 fn redirecting() -> std::net::SocketAddr {
     use std::io::{Read as _, Write as _};
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
@@ -236,7 +236,7 @@ fn a_run_keeps_its_budget_with_starts_and_ends_of_servers() {
     let record = std::fs::read_to_string(out.join("run.json")).unwrap();
     let record = RunRecord::from_json(&record).unwrap();
     assert_eq!(record.ending, record::Ending::Budget);
-    // 5 %, and on a machine that is busy the visit that was being made then.
+    // 5 %, plus, on a busy machine, the visit that was in progress.
     let started = |visit: &record::Visit| visit.started;
     let last = record.visits.iter().map(started).max().unwrap();
     assert!(last.as_secs_f64() < 4.0 && record.seconds < 4.2 + 1.0, "{}", record.seconds);

@@ -5,12 +5,12 @@ use std::process::Command;
 use super::Server;
 use super::pty::OnTerminal;
 
-/// What takes the alternate screen, and what gives it back.
+/// The sequences that enter and leave the alternate screen.
 const TAKEN: &str = "\u{1b}[?1049h";
 const GIVEN_BACK: &str = "\u{1b}[?1049l";
 const CURSOR_SHOWN: &str = "\u{1b}[?25h";
-/// Part of a column of the chart: there was a reply. (Spaces of a frame are not drawn, so only single
-/// words can be waited for.)
+/// Part of a column of the chart: there was a reply. (Spaces of a frame are not drawn, so a test can only wait for
+/// single words.)
 const COLUMN: &str = "█";
 
 fn on_terminal(server: &Server, args: &[&str]) -> OnTerminal {
@@ -19,7 +19,7 @@ fn on_terminal(server: &Server, args: &[&str]) -> OnTerminal {
     OnTerminal::start(24, 80, env!("CARGO_BIN_EXE_joust"), &all).expect("it starts")
 }
 
-/// Asserts that the terminal is as it was and the report was printed; `output` looks at its mode.
+/// Asserts that the terminal is restored and the report was printed; `output` checks the terminal's mode.
 fn ends_in_order(running: OnTerminal, code: i32) {
     let output = running.output().expect("it ends");
     let drawn = String::from_utf8_lossy(&output.stderr);

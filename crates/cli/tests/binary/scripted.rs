@@ -1,6 +1,6 @@
-//! A server whose answers a test writes, down to the bytes and to the way in which a connection ends: what
-//! the classic tools and ours are both held against. Owns its threads, which end with it, and what it
-//! was asked. Start reading at [`Scripted::start`].
+//! A server whose answers a test defines, down to the bytes and the way in which a connection ends: the classic tools
+//! and our replacements are both tested with it. Owns its threads, which end with it, and the recorded requests. Start
+//! reading at [`Scripted::start`].
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// Requests that are kept, at most.
+/// Most requests that are kept.
 const ASKED_MAX: usize = 10_000;
 
 pub(crate) struct Scripted {
@@ -18,7 +18,7 @@ pub(crate) struct Scripted {
     thread: Option<JoinHandle<()>>,
 }
 
-/// What all connections have in common.
+/// The state that all connections share.
 #[derive(Default)]
 struct Talk {
     asked: Mutex<Vec<Vec<u8>>>,
@@ -27,7 +27,7 @@ struct Talk {
 }
 
 impl Scripted {
-    /// On a port of its own; `serve` has each connection on a thread until it returns, which ends it.
+    /// On a port of its own; `serve` gets each connection on a thread, and its return ends the connection.
     pub(crate) fn start(serve: impl Fn(&mut Connection) + Send + Sync + 'static) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let addr = listener.local_addr().unwrap();
@@ -58,7 +58,7 @@ impl Scripted {
         self.addr.port()
     }
 
-    /// Every request since the last call, whole.
+    /// Every complete request since the last call.
     pub(crate) fn asked(&self) -> Vec<Vec<u8>> {
         std::mem::take(&mut self.talk.asked.lock().unwrap())
     }
@@ -67,7 +67,7 @@ impl Scripted {
 impl Drop for Scripted {
     fn drop(&mut self) {
         self.talk.over.store(true, Ordering::SeqCst);
-        // One more connection wakes the thread that accepts.
+        // One more connection wakes the accepting thread.
         TcpStream::connect(self.addr).ok();
         self.thread.take().map(JoinHandle::join);
     }
@@ -81,8 +81,8 @@ pub(crate) struct Connection {
 }
 
 impl Connection {
-    /// The next request, head and body of the length that it tells, and which it is of all, from 1;
-    /// `None` when the client has ended the connection.
+    /// The next request, head and body of the announced length, and its number among all, from 1; `None` when the
+    /// client has ended the connection.
     pub(crate) fn request(&mut self) -> Option<(String, u64)> {
         let mut request = Vec::new();
         while !request.ends_with(b"\r\n\r\n") {
@@ -103,22 +103,22 @@ impl Connection {
         Some((text, self.talk.n_asked.fetch_add(1, Ordering::SeqCst) + 1))
     }
 
-    /// Of the server.
+    /// The port of the server.
     pub(crate) fn port(&self) -> u16 {
         self.stream.local_addr().unwrap().port()
     }
 
-    /// Sends; a client that has gone is none of the server's business.
+    /// Sends bytes; ignores a client that has gone.
     pub(crate) fn send(&mut self, bytes: &[u8]) {
         self.stream.write_all(bytes).ok();
     }
 
-    /// The connection will end by a reset.
+    /// Makes the connection end by a reset.
     pub(crate) fn reset(&mut self) {
         self.is_reset = true;
     }
 
-    /// Says nothing until the server ends.
+    /// Sends nothing until the server ends.
     pub(crate) fn hang(&self) {
         while !self.talk.over.load(Ordering::SeqCst) {
             std::thread::sleep(Duration::from_millis(20));
@@ -127,7 +127,7 @@ impl Connection {
 
     fn end(self) {
         if self.is_reset {
-            // Both handles of it are closed here: then it goes out.
+            // Both handles are closed here, which sends the reset.
             socket2::SockRef::from(&self.stream).set_linger(Some(Duration::ZERO)).unwrap();
         } else {
             self.stream.shutdown(Shutdown::Both).ok();

@@ -1,5 +1,5 @@
-//! `joust servers`, and docs/adding-a-server.md: its commands run and print what it shows, its study
-//! passes its check, and the code it quotes is the code.
+//! `joust servers`, and docs/adding-a-server.md: its commands run and print what the page shows, its study passes its
+//! check, and the code it quotes is the actual code.
 
 use std::path::Path;
 
@@ -13,7 +13,7 @@ fn blocks(language: &str) -> Vec<String> {
     let page = page(PAGE);
     let mut parts = page.split("\n```");
     parts.next();
-    // Parts alternate: the inside of a block, with its language first, and what stands behind it.
+    // Parts alternate: the inside of a block, which begins with its language, and the text after it.
     let inside = parts.step_by(2).filter_map(|part| part.split_once('\n'));
     inside.filter(|(said, _)| *said == language).map(|(_, text)| text.to_owned()).collect()
 }

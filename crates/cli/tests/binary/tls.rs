@@ -1,4 +1,4 @@
-//! `joust load` over TLS, against nginx with a certificate made on the spot. Start reading at
+//! `joust load` over TLS, against nginx with a generated certificate. Start reading at
 //! [`a_certificate_is_trusted_by_its_file_alone`].
 
 use std::path::Path;
@@ -9,7 +9,7 @@ use crate::load::record;
 use crate::planted::{Nginx, certificate};
 use crate::{output, said};
 
-/// nginx in a folder with its certificate; `None` where there is none, or no openssl.
+/// nginx in a folder with its certificate; `None` without nginx or openssl.
 fn start(dir: &Path) -> Option<Nginx> {
     std::fs::create_dir(dir.join("site")).unwrap();
     std::fs::write(dir.join("site/index.html"), "hello").unwrap();
@@ -65,7 +65,7 @@ fn the_share_of_resumed_handshakes_is_as_asked() {
     assert!(never["handshake_resumed_ms"]["mean"].is_null());
     let (full, resumed, always) = run("100%");
     assert_eq!(full + resumed, 60);
-    // The first ones of each connection have no session to resume, nor has one whose ticket is in use.
+    // The first handshake of each connection has no session to resume, and so has one whose ticket is in use.
     assert!(full <= 10, "{full} full of 60");
     assert!(always["handshake_resumed_ms"]["mean"].is_number());
 }

@@ -1,5 +1,5 @@
-//! `joust load`, what is seen of a load beside its totals: figures by request, the stream of intervals, and
-//! several records as one. Start reading at the first test.
+//! The views of a load besides its totals: figures by request, the stream of intervals, and several merged records.
+//! Start reading at the first test.
 
 use std::io::{BufRead as _, BufReader, Read as _};
 use std::path::Path;
@@ -11,7 +11,7 @@ use crate::load::record;
 use crate::planted::{Planted, reply};
 use crate::{Server, joust, output, said, stdout};
 
-/// A file of requests, and a server that has one of them not.
+/// A file of requests, and a server that lacks one of them.
 fn mixed(dir: &Path) -> (Planted, String) {
     let server = Planted::start(|seen| match seen.line() {
         "GET /missing" => b"HTTP/1.1 404 Not Found\r\nContent-Length: 4\r\n\r\nnone".to_vec(),
@@ -70,7 +70,7 @@ fn each_request_of_a_file_has_its_own_figures_and_they_add_up() {
     assert!(!alone.contains("By request"), "{alone}");
 }
 
-/// What the lines add up to, by column.
+/// The sums of the lines, by column.
 fn totals(csv: &str) -> Vec<(String, f64)> {
     let mut lines = csv.lines();
     let names: Vec<&str> = lines.next().unwrap().split(',').collect();
@@ -132,7 +132,7 @@ fn a_stream_on_stdout_comes_while_the_load_runs_and_the_report_goes_to_stderr() 
 fn a_reader_that_goes_or_never_reads_disturbs_no_load() {
     let server = Server::start(&["--fixed", "1000"]);
     let args = ["load", &server.url, "-c", "2", "-n", "500", "-r", "1k/s", "--stream", "-"];
-    // Gone after the first line.
+    // The reader goes away after the first line.
     let mut load = joust(&args).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let mut out = BufReader::new(load.stdout.take().unwrap());
     out.read_line(&mut String::new()).unwrap();
@@ -140,7 +140,7 @@ fn a_reader_that_goes_or_never_reads_disturbs_no_load() {
     let output = load.wait_with_output().unwrap();
     assert!(said(&output).contains("500 ok of 500 started"), "{}", said(&output));
     assert_ne!(output.status.code(), Some(1), "a reader that has gone is no failure");
-    // A pipe that nobody opens: said when the load is over, and the load is whole.
+    // A pipe that nobody opens: reported after the load, which is complete.
     let dir = tempfile::tempdir().unwrap();
     let pipe = dir.path().join("pipe");
     assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
@@ -222,7 +222,7 @@ fn what_cannot_be_merged_is_refused_with_its_reason() {
         (&["--merge", &one, &other], "different requests"),
         (&["--merge", &one, &one], "the same load"),
         (&["--merge", &one, "/no/such.json"], "cannot read /no/such.json"),
-        (&["--merge", &one, &cut], "not a file of joust"),
+        (&["--merge", &one, &cut], "not a joust file"),
         (&["--merge", &one, "-c", "4"], "--connections"),
         (&[&server.url, "--merge", &one], "cannot be used with"),
         (&["--merge", &one, &server.url], "leave the URL out"),

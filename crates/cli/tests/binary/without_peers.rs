@@ -1,6 +1,6 @@
-//! `joust http_load` and `joust weighttp`, whose originals no package brings: layouts as they are described
-//! (docs/classic-tools.md), against servers that answer as a test says. Owns the cases. What is measured
-//! is masked, what is determined is compared exactly. Start reading at [`Run`].
+//! `joust http_load` and `joust weighttp`, whose originals are not packaged: their documented layouts
+//! (docs/classic-tools.md), against servers that answer as a test says. Owns the cases. Measured figures are masked,
+//! determined ones are compared exactly. Start reading at [`Run`].
 
 use std::io::Write as _;
 use std::process::Command;
@@ -8,14 +8,14 @@ use std::process::Command;
 use super::ab::scripted::Manner;
 use super::{Server, joust};
 
-/// What a run left behind.
+/// The results of a run.
 struct Run {
     stdout: String,
     stderr: String,
     code: Option<i32>,
 }
 
-/// Runs `joust LINE` with `http://127.0.0.1:PORT` for `URL`; figures that are measured become `#`.
+/// Runs `joust LINE` with `http://127.0.0.1:PORT` for `URL`; measured figures become `#`.
 fn run(line: &str, port: u16) -> Run {
     let line = line.replace("URL", &format!("http://127.0.0.1:{port}"));
     let words: Vec<&str> = line.split_whitespace().collect();
@@ -27,7 +27,7 @@ fn run(line: &str, port: u16) -> Run {
     Run { stdout: text(&output.stdout), stderr: text(&output.stderr), code: output.status.code() }
 }
 
-/// The line of rates is only there where a run took more than 10 ms, and goes.
+/// The line of rates is only printed if a run took more than 10 ms, and is removed.
 fn masked(line: &str) -> Option<String> {
     let is_measured = line.starts_with("msecs/") || line.starts_with("finished in ");
     Some(match line.split_once(", in ") {
@@ -51,7 +51,7 @@ fn urls(port: u16, paths: &[&str]) -> tempfile::NamedTempFile {
     file
 }
 
-/// http_load on a server of that manner.
+/// http_load on a server with that behaviour.
 fn fetched(manner: Manner, flags: &str) -> Run {
     let server = manner.start();
     let file = urls(server.port(), &["/a"]);
@@ -144,7 +144,7 @@ fn http_load_says_what_is_wrong_with_its_arguments() {
     assert!(first.ends_with("http_load: unknown protocol - \n"), "{first}");
     for refused in ["-throttle", "-Throttle 9"] {
         let text = said(&format!("{refused} -p 1 -f 1 x"));
-        assert!(text.contains("is not supported: it is a slow reader"), "{text}");
+        assert!(text.contains("is not supported: it simulates a reader"), "{text}");
     }
 }
 
@@ -155,7 +155,7 @@ fn weighttp_reports_in_its_layout() {
     let server = Manner::Plain.start();
     let Run { stdout, stderr, code } =
         run("weighttp --no-footnotes -n 5 -c 2 -t 2 URL/", server.port());
-    // Progress comes when an interval is over; the last of it before the report.
+    // Progress is printed at the end of an interval; the last line before the report.
     let expected = format!(
         "{BANNER}starting benchmark...\n\
          spawning thread #1: 1 concurrent requests, 3 total requests\n\
@@ -181,7 +181,7 @@ fn weighttp_reports_in_its_layout() {
     assert_eq!(server.asked(), [expected.as_bytes()]);
 }
 
-/// The quirk: 0.4 prints 0 errored whatever there was.
+/// A quirk: 0.4 always prints 0 errored.
 #[test]
 fn weighttp_fails_what_it_cannot_read_and_forgets_its_errors() {
     let requests = |manner: Manner, flags: &str| {
@@ -219,7 +219,7 @@ fn weighttp_says_what_is_wrong_with_its_arguments() {
     assert_eq!(said("-n 5 x.invalid"), wrong("could not resolve hostname: x.invalid", false));
 }
 
-/// What weighttp refuses.
+/// The original weighttp rejects TLS.
 #[test]
 fn weighttp_speaks_tls_and_says_so() {
     let server = Server::start(&["--fixed", "500", "--tls-self-signed"]);
@@ -231,7 +231,7 @@ fn weighttp_speaks_tls_and_says_so() {
         let Run { stdout, stderr, code } = run(&line, 9);
         assert!(stdout.contains(counts), "{style}: {stdout}");
         assert!(
-            stderr.contains("joust: weighttp speaks no TLS and would have refused"),
+            stderr.contains("joust: weighttp does not support TLS and would reject"),
             "{stderr}"
         );
         assert_eq!(code, Some(0), "{style}");
@@ -252,7 +252,7 @@ fn weighttp_0_5_reports_in_its_layout() {
         starting benchmark...\n\
         progress:  33% done\nprogress:  66% done\nprogress: 100% done\n{\n";
     assert!(stdout.starts_with(counts), "{stdout}");
-    // The third and the sixth reply are 56 bytes with 7 of body; the others 60 with 5.
+    // The third and the sixth reply are 56 bytes with a body of 7; the others 60 with 5.
     let traffic = "  \"request_counts\": {\n    \"started\":    6,\n    \"retired\":    6,\n    \
         \"keep-alive\": 0\n  },\n  \"response_counts\": {\n    \"pass\": 6,\n    \"fail\": 0,\n    \
         \"errs\": 0\n  },\n  \"status_codes\": {\n    \"2xx\":  6,\n    \"3xx\":  0,\n    \"4xx\":  0,\n    \

@@ -1,7 +1,6 @@
-//! Which modules of a crate build on which, and where they form a cycle, at every folder level. Read from
-//! `use` and from paths that begin with `crate`, `super` or `self`; unit tests are left out. A name that
-//! a module passes on (`pub use`) counts as a use of the module that it comes from.
-//! Start reading at [`knots`].
+//! Which modules of a crate use which, and where they form a cycle, at every folder level. Read from `use` and from
+//! paths that begin with `crate`, `super` or `self`; unit tests are left out. A re-exported name (`pub use`) counts as
+//! a use of the module that defines it. Start reading at [`knots`].
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -18,7 +17,7 @@ type Module = Vec<String>;
 /// How often a name is followed from one `use` to the next.
 const PASSED_ON_MAX: usize = 8;
 
-/// Modules that reach one another, so that none of them can be read, tested or moved alone.
+/// Modules that use each other in a cycle, so that none of them can be read, tested or moved alone.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Knot {
     /// The crate, and the folder in it: `serve`, `serve::models`.
@@ -55,7 +54,7 @@ fn knots_of(name: &str, modules: &Crate) -> Vec<Knot> {
     levels.into_iter().flat_map(|level| knots_at(name, level, &uses)).collect()
 }
 
-/// The cycles among the children of one module. What lies deeper counts for the child it lies in.
+/// The cycles among the children of one module. Deeper modules count for the child that contains them.
 fn knots_at(name: &str, level: &[String], uses: &[(Module, Module, String)]) -> Vec<Knot> {
     let child = |module: &Module| module.strip_prefix(level)?.first().cloned();
     let mut arrows: BTreeMap<String, BTreeMap<String, String>> = BTreeMap::new();
@@ -109,9 +108,9 @@ fn reachable<'a>(
 struct Crate {
     all: BTreeSet<Module>,
     tests: BTreeSet<Module>,
-    /// Module, the path that it names, and where it does so.
+    /// A module, the path that it names, and the place in the source.
     uses: Vec<(Module, Vec<String>, String)>,
-    /// Module and name, and the path that the name stands for there.
+    /// A module and a name in it, and the path that the name refers to there.
     names: BTreeMap<(Module, String), Vec<String>>,
 }
 
@@ -130,7 +129,7 @@ impl Crate {
         read
     }
 
-    /// Each use as (from, to, place), where both are modules and neither holds the other.
+    /// Each use as (from, to, place), if both are modules and neither contains the other.
     fn resolved(&self) -> Vec<(Module, Module, String)> {
         let uses = self.uses.iter().map(|(from, path, place)| {
             (from.clone(), self.resolve(path, PASSED_ON_MAX), place.clone())
@@ -172,7 +171,7 @@ struct Reader<'a> {
 }
 
 impl Reader<'_> {
-    /// The path from the crate's root; nothing for one that leads out of the crate.
+    /// The path from the crate's root; `None` for a path that leaves the crate.
     fn absolute(&self, path: &[String]) -> Option<Vec<String>> {
         let (first, rest) = path.split_first()?;
         let mut base = match first.as_str() {
@@ -194,7 +193,7 @@ impl Reader<'_> {
         }
     }
 
-    /// A name that a `use` brings in. A path with no keyword before it can only lead to a child.
+    /// Records a name that a `use` imports. A path without a keyword can only lead to a child.
     fn bring_in(&mut self, name: String, path: &[String], line: usize) {
         self.note(path, line);
         let child = || self.here.iter().chain(path).cloned().collect();
@@ -228,7 +227,7 @@ impl Reader<'_> {
         }
     }
 
-    /// Paths in what a macro is given, which syn leaves as tokens.
+    /// Paths in the arguments of a macro, which syn leaves as tokens.
     fn tokens(&mut self, tokens: TokenStream) {
         let mut path: Vec<String> = Vec::new();
         let mut colons = 0;
@@ -306,11 +305,11 @@ impl<'ast> Visit<'ast> for Reader<'_> {
         visit::visit_macro(self, mac);
     }
 
-    // `pub(crate)` and `pub(super)` name no module that is used.
+    // `pub(crate)` and `pub(super)` are not uses of a module.
     fn visit_visibility(&mut self, _: &'ast syn::Visibility) {}
 }
 
-/// Whether something is built for tests alone: `cfg(test)`, or with it in an `all` or `any`.
+/// Whether something is compiled only for tests: `cfg(test)`, or an `all` or `any` with it.
 fn for_tests(attributes: &[syn::Attribute]) -> bool {
     attributes.iter().any(|attribute| {
         let syn::Meta::List(list) = &attribute.meta else { return false };

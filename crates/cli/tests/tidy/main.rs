@@ -1,6 +1,6 @@
-//! The house rules that a program can hold, over every file of the project. Each rule is a function
-//! from a source file to what it finds wrong, and each is proved by a planted violation.
-//! Start reading at [`RULES`].
+//! The house rules that a program can check, over every file of the project. Each rule is a
+//! function from a source file to its violations, and is proved by a planted violation. Start
+//! reading at [`RULES`].
 
 mod cycles;
 mod graph;

@@ -1,4 +1,4 @@
-//! One rule an entry: what it holds, how it looks, what it must catch and what it must not.
+//! One rule per entry: its name, its check, what it must catch and what it must not.
 
 use syn::spanned::Spanned as _;
 use syn::visit::{self, Visit};
@@ -10,7 +10,7 @@ pub struct Rule {
     pub name: &'static str,
     /// What to do instead.
     pub instead: &'static str,
-    /// Lines that break it, with what is wrong there.
+    /// Returns the lines that break it, with the reason.
     pub look: fn(&Source) -> Vec<(usize, String)>,
     /// Path and text that must be caught.
     pub planted: (&'static str, &'static str),
@@ -155,7 +155,7 @@ pub const RULES: &[Rule] = &[
             false => vec![],
         },
         planted: ("crates/load/src/x.rs", "//! x\n#[allow(dead_code)]\nfn f() {}\n"),
-        // A support module of several test binaries is used in part by each.
+        // Each test binary uses only a part of a shared support module.
         clean: ("crates/load/tests/x.rs", "//! x\n#![allow(dead_code)]\nfn f() {}\n"),
     },
     Rule {
@@ -176,7 +176,7 @@ pub const RULES: &[Rule] = &[
     },
 ];
 
-/// Lines of product code (unit tests and comments left out) that hold one of the words.
+/// Lines of product code (unit tests and comments left out) that contain one of the words.
 fn lines_with(source: &Source, words: &[&str]) -> Vec<(usize, String)> {
     let code = source.text.lines().take(source.lines_without_tests()).enumerate();
     code.filter(|(_, line)| !line.trim_start().starts_with("//"))

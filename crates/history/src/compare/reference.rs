@@ -1,16 +1,16 @@
-//! Owns which contender did not change between two runs, so that others can be held against it, and what
-//! of a contender did change. Must not know figures. Start reading at [`choose`].
+//! Owns which contender did not change between two runs, so that others can be compared with it, and what changed in a
+//! contender. Must not know figures. Start reading at [`choose`].
 
 use record::RunRecord;
 
 use super::{Pair, contender_name};
 use crate::configuration::hash;
 
-/// Servers whose word for their version does not say which code runs: our own is built anew under the
-/// same version every day, and of the others all that is known is what they say of themselves.
+/// Servers whose version does not identify the code: our own is rebuilt under the same version every day, and the
+/// others have only what they report about themselves.
 const CODE_UNKNOWN: [&str; 3] = ["joust", "command", "url"];
 
-/// What figures are held against within a run.
+/// The reference for figures within a run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Reference {
     /// A contender of both runs whose version and configuration are the same, if there is one.
@@ -21,18 +21,18 @@ pub enum Reference {
     None,
 }
 
-/// Why two runs could not be compared as was asked.
+/// Why two runs could not be compared as requested.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub enum CompareError {
-    /// There is no such contender in what both runs measured.
+    /// No contender of that name was measured in both runs.
     #[error("no contender `{name}` is in both runs and was asked the same: those are {}", there.join(", "))]
     NoReference {
         /// The name.
         name: String,
-        /// Those in both.
+        /// The contenders that both runs measured.
         there: Vec<String>,
     },
-    /// It is not what it was.
+    /// The named contender changed between the runs.
     #[error(
         "`{name}` is not the same in both runs ({}), so it cannot take the machine out of a ratio",
         differs.join("; ")
@@ -40,20 +40,19 @@ pub enum CompareError {
     Changed {
         /// The name.
         name: String,
-        /// What differs.
+        /// What changed.
         differs: Vec<String>,
     },
 }
 
-/// What was chosen.
+/// The chosen reference.
 pub(super) struct Chosen {
     pub(super) name: Option<String>,
     /// What the ratios are of, and why.
     pub(super) why: String,
 }
 
-/// Chooses the reference: the study's own where it did not change, else the unchanged contender that
-/// stands in most cells.
+/// Chooses the reference: the study's own if it did not change, else the unchanged contender that is in most cells.
 pub(super) fn choose(
     base: &RunRecord,
     candidate: &RunRecord,
@@ -109,10 +108,10 @@ fn found(base: &RunRecord, candidate: &RunRecord, matched: &[Pair]) -> Option<St
     };
     let unchanged: Vec<usize> = (0..candidate.plan.contenders.len()).filter(is_unchanged).collect();
     let own = candidate.plan.reference.filter(|one| unchanged.contains(one));
-    // The first of those in most cells: `max_by_key` would take the last.
+    // Reversed, because `max_by_key` returns the last maximum and the first is wanted.
     let most = || unchanged.iter().copied().rev().max_by_key(|&one| cells(one));
     let chosen = own.or_else(most)?;
-    // Alone it would be held against nothing.
+    // A reference needs another contender to compare with it.
     let has_others = matched.iter().any(|pair| pair.candidate.contender != chosen);
     has_others.then(|| candidate.plan.contenders[chosen].name.clone())
 }
@@ -134,7 +133,7 @@ fn plain(because: &str) -> Chosen {
     Chosen { name: None, why }
 }
 
-/// What of a contender is not as it was.
+/// What changed in a contender.
 pub(super) fn differences(base: &RunRecord, candidate: &RunRecord, pair: Pair) -> Vec<String> {
     let (one, other) = (pair.base.contender, pair.candidate.contender);
     let (planned, now) = (&base.plan.contenders[one], &candidate.plan.contenders[other]);

@@ -15,7 +15,7 @@ fn compared(base: &RunRecord, candidate: &RunRecord, reference: Reference) -> Co
     compare(("base", base), ("candidate", candidate), &question(reference)).unwrap()
 }
 
-/// Of 100 comparisons, those in which anything is called a regression.
+/// How many of 100 comparisons report a regression.
 fn alarms(drift_sd: f64, change: f64, reference: &Reference, blocks: u32) -> usize {
     let mut noise = Noise::new(99);
     let mut slower = |change: f64| {
@@ -43,7 +43,7 @@ fn two_runs_of_the_same_regress_in_at_most_5_of_100() {
 fn a_slow_day_is_no_regression_over_a_reference_and_would_be_one_without() {
     let over = alarms(0.05, 1.0, &Reference::Found, 12);
     assert!(over <= 5, "{over} of 100");
-    // The canary: a machine that drifts does fool the plain ratio.
+    // The canary: a drifting machine does produce false alarms in the plain ratio.
     let plain = alarms(0.05, 1.0, &Reference::None, 12);
     assert!(plain >= 20, "{plain} of 100");
 }
@@ -66,7 +66,7 @@ fn the_planted_contender_is_named_and_no_other() {
         "{seen:#?}"
     );
     assert!(seen.method.contains("nginx") && seen.cautions.is_empty(), "{seen:#?}");
-    // The reference itself shows the machine, and is not judged.
+    // The reference itself shows the drift of the machine, and is not judged.
     assert_eq!(seen.drift.len(), 2);
     let drift = seen.drift[0].estimate.unwrap();
     assert!(drift.low < 0.97 && 0.97 < drift.high, "{drift:?}");
@@ -100,7 +100,7 @@ fn a_changed_server_is_no_reference() {
     assert!(compared(&base, &candidate, Reference::Found).method.contains("over nginx"));
     candidate.contenders[0].version = "nginx/1.1".to_owned();
     let seen = compared(&base, &candidate, Reference::Found);
-    // Our own is built anew under the same version: it does not stand in.
+    // Our own server is rebuilt under the same version, so it is not chosen as the reference.
     assert!(seen.changes.iter().all(|one| one.basis == Basis::Figures), "{seen:#?}");
     assert!(seen.drift.is_empty() && seen.method.contains("there is no other server"));
     assert_eq!(seen.changes[0].differs, ["version: nginx/1.0 to nginx/1.1"]);
@@ -109,7 +109,7 @@ fn a_changed_server_is_no_reference() {
     assert!(matches!(refused, CompareError::Changed { .. }), "{refused}");
     let refused = compare(("a", &base), ("b", &candidate), &named("h2o")).unwrap_err();
     assert!(refused.to_string().contains("nginx, joust"), "{refused}");
-    // Whoever knows that it is the same program may say so.
+    // The user may name it as the reference, if they know that it is the same program.
     let seen = compare(("a", &base), ("b", &candidate), &named("joust")).unwrap();
     assert!(seen.method.contains("over joust"), "{}", seen.method);
 }
@@ -139,7 +139,7 @@ fn what_is_void_in_either_run_is_withheld() {
     let Verdict::Withheld { reason } = &seen.changes[0].verdict else { panic!("{seen:#?}") };
     assert_eq!(reason, "in the candidate run, two_clusters on joust one");
     assert_eq!(seen.regressions().count(), 0);
-    // A void reference is not held against; the others stand by themselves.
+    // A void reference is not used; the others are compared without one.
     candidate.findings = vec![finding(Severity::Void, 0)];
     let seen = compared(&base, &candidate, Reference::Found);
     assert!(seen.changes.iter().all(|one| one.basis == Basis::Figures), "{seen:#?}");
@@ -154,7 +154,7 @@ fn memory_of_runs_that_took_it_in_different_ways_is_withheld() {
         compare(("base", base), ("candidate", candidate), &question).unwrap()
     };
     let cautioned = |seen: &Comparison| seen.cautions.iter().any(|one| one.contains("PSS"));
-    // Both of an older joust: comparable, with a caution.
+    // Both runs are from an older joust: they are comparable, with a caution.
     let seen = asked(&base, &candidate);
     assert!(!matches!(seen.changes[0].verdict, Verdict::Withheld { .. }), "{seen:#?}");
     assert!(cautioned(&seen));
@@ -176,21 +176,21 @@ fn a_ceiling_in_one_run_bounds_and_in_both_withholds() {
         let one = seen.changes.iter().find(|one| one.contender == "joust one").unwrap();
         (one.verdict.clone(), one.direction, one.judgement)
     };
-    // The base could have done more: the regression is at least so large.
+    // The generator limited the base run, so the regression is at least this large.
     let mut limited = base.clone();
     limited.findings = vec![finding(Severity::Bound, 1)];
     let (verdict, direction, judgement) = first(&limited, &slow);
     let Verdict::AtLeast { ratio, .. } = verdict else { panic!("{verdict:?}") };
     assert!((1.8..2.0).contains(&ratio), "{ratio}");
     assert_eq!((direction, judgement), (Direction::BaseOverCandidate, ChangeJudgement::Regression));
-    // The candidate could have done more: nothing is known of a regression.
+    // The generator limited the candidate run, so no regression can be shown.
     slow.findings = vec![finding(Severity::Bound, 1)];
     let (verdict, _, judgement) = first(&base, &slow);
     assert!(matches!(verdict, Verdict::Withheld { .. }), "{verdict:?}");
     assert_eq!(judgement, ChangeJudgement::Neither);
     let (verdict, ..) = first(&limited, &slow);
     assert!(matches!(verdict, Verdict::Withheld { reason } if reason.contains("both runs")));
-    // And it is an improvement where even so it is ahead.
+    // If the candidate is ahead despite the limit, it is an improvement.
     let mut fast = run_of(&NAMES, 20, 2, &[1.0, 2.0, 1.0, 1.0]);
     fast.findings = vec![finding(Severity::Bound, 1)];
     let (verdict, direction, judgement) = first(&base, &fast);
@@ -254,7 +254,7 @@ fn what_worked_and_crashes_now_is_broken_and_no_figure_of_others_hides_it() {
     let names: Vec<&str> = seen.regressions().map(|one| &*one.contender).collect();
     assert_eq!(names, ["joust one", "joust one"], "of each metric: {seen:#?}");
     assert!(seen.regressions().all(|one| broken(&one)));
-    // Of one that crashed before nothing is asked.
+    // A contender that already crashed in the base run is not judged.
     let mut base = base;
     crashes(&mut base);
     assert_eq!(compared(&base, &candidate, Reference::Found).regressions().count(), 0);
@@ -272,7 +272,7 @@ fn another_body_is_broken_and_a_warm_up_that_goes_on_is_not() {
     }
 }
 
-/// A run in which a contender sent a body of its own, and a finding says so.
+/// A run in which one contender sent a different body, and a finding reports it.
 fn with_body(mut run: RunRecord, contender: usize, body: &str) -> RunRecord {
     for (index, facts) in run.contenders.iter_mut().enumerate() {
         facts.body_sha256 = if index == contender { body } else { "11" }.to_owned();

@@ -1,4 +1,4 @@
-//! A history on disk: added once, found again, and what is wrong with one. Start reading at any test.
+//! A history on disk: adding, finding, and damaged ones. Start reading at any test.
 
 use std::io::{Seek as _, Write as _};
 
@@ -43,7 +43,7 @@ fn a_run_is_there_once_with_its_figures() {
     let series = history.series(&filter).unwrap();
     let metrics: Vec<Metric> = series.iter().map(|one| one.metric).collect();
     assert_eq!(metrics, [Metric::Throughput, Metric::ServerCpu, Metric::Memory]);
-    // The figure beside what the visits say: a robust level of their rates, none of which is wild.
+    // The stored figure is a robust level of the rates of the visits; no rate here is an outlier.
     let rates: Vec<f64> = run.measured(0).map(|visit| visit.rate_per_s.unwrap()).collect();
     let mean = rates.iter().product::<f64>().powf(1.0 / rates.len() as f64);
     let median = stats::median(&rates).unwrap();
@@ -223,8 +223,8 @@ fn many_add_at_once_and_nothing_is_lost_or_twice() {
     let seeds: Vec<u64> = (0..24).collect();
     let (dir, files) = folder(&seeds);
     let path = dir.path().join("h.sqlite");
-    // Each file twice, from two of four threads, each with a connection of its own; they make the
-    // database too.
+    // Each file is added twice, from two of four threads. Each thread has its own connection, and one of them creates
+    // the database.
     std::thread::scope(|scope| {
         for half in [0, 1, 0, 1] {
             let (path, files) = (&path, &files);

@@ -1,6 +1,5 @@
-//! From what was typed, on a command line and in a file, to a complete `Config`. Owns reading, precedence
-//! (what is on the command line goes first) and refusal; see also `keys`. Start reading at
-//! [`CommandLine::resolve`].
+//! From what was typed, on a command line and in a file, to a complete `Config`. Owns reading, precedence (the command
+//! line comes first) and refusal; see also `keys`. Start reading at [`CommandLine::resolve`].
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -22,7 +21,7 @@ use crate::settings::{self, SettingError, Settings};
 /// The table of a model's settings.
 const SETTINGS: &str = "settings";
 
-/// What a command line says. What it does not say is in the file, or has its default.
+/// What a command line says. What it leaves out is in the file, or has its default.
 #[derive(Debug, Clone, Default)]
 pub struct CommandLine {
     /// `--config FILE`
@@ -47,13 +46,13 @@ pub struct CommandLine {
     pub error_level: Option<String>,
     /// `--listing`
     pub listing: bool,
-    /// `--cpus LIST`; empty: not said.
+    /// `--cpus LIST`; empty: not given.
     pub cpus: Vec<u32>,
     /// `--user NAME`
     pub user: Option<String>,
     /// `--group NAME`
     pub group: Option<String>,
-    /// `--fault SPEC`, each; none: not said.
+    /// `--fault SPEC`, each; empty: not given.
     pub fault: Vec<String>,
     /// `--status PATH`
     pub status: Option<String>,
@@ -86,8 +85,8 @@ impl CommandLine {
     /// Everything that was typed, and the defaults for what was not.
     ///
     /// # Errors
-    /// A file that cannot be read or is no TOML; an unknown key (with the nearest known one); a value
-    /// out of its range; things that cannot go together. Each with its place.
+    /// A file that cannot be read or is not TOML; an unknown key (with the nearest known one); a value out of its
+    /// range; settings that cannot be combined. Each with its place.
     pub fn resolve(&self) -> Result<Config, ConfigError> {
         let (name, text) = match &self.config {
             None => (String::new(), String::new()),
@@ -152,7 +151,7 @@ impl CommandLine {
         config.listen = self.listen.unwrap_or(config.listen);
         config.site.listing |= self.listing;
         if self.user.is_some() {
-            // The group of another user would be none of its.
+            // The group in the file belongs to another user.
             config.user.clone_from(&self.user);
             config.group = None;
         }
@@ -200,7 +199,7 @@ impl CommandLine {
         Ok(())
     }
 
-    /// The first gateway that matches answers, so that those typed stand before those of the file.
+    /// The first gateway that matches answers, so those of the command line come before those of the file.
     fn apply_cgi(&self, config: &mut Config) -> Result<(), ConfigError> {
         let read = |typed: &String| {
             let refused = |reason| ConfigError::new(format!("--cgi {typed}: {reason}"));
@@ -211,7 +210,7 @@ impl CommandLine {
         Ok(())
     }
 
-    /// What is said of certificates goes before all that the file says of them.
+    /// Certificates on the command line replace all those of the file.
     fn apply_tls(&self, config: &mut Config) -> Result<(), ConfigError> {
         let certificate = match (&self.tls_cert, &self.tls_key) {
             (None, None) => Vec::new(),
@@ -253,7 +252,7 @@ fn set_pair(config: &mut Config, settings: &mut Settings, pair: &str) -> Result<
     }
 }
 
-/// What cannot go together, with the reason and the way out.
+/// Refuses what cannot be combined, with the reason and the way out.
 fn check(config: &Config) -> Result<(), String> {
     let is_again = |&(place, cpu): &(usize, &u32)| config.cpus[..place].contains(cpu);
     if let Some((_, cpu)) = config.cpus.iter().enumerate().find(is_again) {
@@ -266,7 +265,7 @@ fn check(config: &Config) -> Result<(), String> {
     config.site.tls.as_ref().map_or(Ok(()), |tls| tls.check(config.listen))
 }
 
-/// Why a setting is refused. Most often it is right, and its model was not named.
+/// Why a setting is refused. Most often the setting exists, but its model was not named.
 fn setting_refused(error: &SettingError) -> String {
     let SettingError::Unknown { name, all, .. } = error else { return error.to_string() };
     let name_meant = settings::meant(name);
@@ -300,7 +299,7 @@ impl<'t> File<'t> {
         Ok(Self { name, text, table: table.into_inner() })
     }
 
-    /// An error about what stands at `at`.
+    /// An error about the text at `at`.
     fn refused<T>(&self, at: &Spanned<T>, reason: String) -> ConfigError {
         ConfigError { place: place(self.name, self.text, at.span().start), reason }
     }
@@ -317,7 +316,7 @@ impl<'t> File<'t> {
         }
     }
 
-    /// Takes all keys. Says whether the file says what is served.
+    /// Reads all keys. Returns whether the file says what is served.
     fn apply(&self, config: &mut Config, settings: &mut Settings) -> Result<bool, ConfigError> {
         let (directory, fixed) =
             (self.table.get_key_value("directory"), self.table.get_key_value("fixed"));
@@ -347,7 +346,7 @@ impl<'t> File<'t> {
         Ok(directory.or(fixed).is_some())
     }
 
-    /// Takes a table that is read as a whole.
+    /// Reads a table as a whole.
     fn apply_table(
         &self,
         table: &table::Table,
@@ -357,7 +356,7 @@ impl<'t> File<'t> {
         table.read(&mut config.site, value).map_err(|error| {
             let at = error.span().map_or(value.span().start, |span| span.start);
             let line = error.span().map(|span| table::line_at(self.text, span.start));
-            // What begins a table says no more than its name does.
+            // The line with the table's brackets says no more than its name does.
             let line = line.filter(|line| !line.starts_with('['));
             let line = line.map(|line| format!(": `{line}`")).unwrap_or_default();
             let reason =
@@ -366,7 +365,7 @@ impl<'t> File<'t> {
         })
     }
 
-    /// Takes a key of a table.
+    /// Reads a key of a table.
     fn apply_in<T>(
         &self,
         section: &str,
@@ -388,7 +387,7 @@ impl<'t> File<'t> {
         self.apply_setting(None, entry, settings)
     }
 
-    /// Takes a setting. A name with a dot (`server.max-connections`) is a table in a table to TOML.
+    /// Reads a setting. To TOML, a name with a dot (`server.max-connections`) is a table in a table.
     fn apply_setting(
         &self,
         before_dot: Option<&str>,
@@ -427,7 +426,7 @@ impl<'t> File<'t> {
     }
 }
 
-/// Scalars as text; `None` for what no key takes.
+/// Scalars as text; `None` for values that no key takes.
 fn given(value: &Spanned<DeValue<'_>>) -> Option<TypedValue> {
     let scalar = |value: &Spanned<DeValue<'_>>| match value.get_ref() {
         DeValue::String(text) => Some(text.to_string()),
@@ -454,12 +453,12 @@ fn key_named(section: &str, name: &str) -> Result<&'static Key, String> {
     })
 }
 
-/// Whether keys stand in a table of that name.
+/// Whether there are keys in a table of that name.
 fn has_section(name: &str) -> bool {
     !name.is_empty() && KEYS.iter().any(|key| key.section == name)
 }
 
-/// Tables of a file, and the one key that no model is without.
+/// Tables of a file, and the key `model`.
 fn sections() -> Vec<&'static str> {
     let mut names: Vec<&str> = KEYS.iter().map(|key| key.section).collect();
     names.dedup();
@@ -716,7 +715,7 @@ mod tests {
         ]);
     }
 
-    /// Texts, the place that their refusal begins with, and its hint.
+    /// Checks that these are refused: a text, the place with which the message begins, and its hint.
     fn refuses(cases: &[(&str, &str, &str)]) {
         for (text, place, hint) in cases {
             let error = resolve(text).unwrap_err();

@@ -1,5 +1,5 @@
-//! Every key of a configuration file that is no setting of a model: its name, what it is for, how it is read
-//! and how it is shown, in one place. Start reading at [`KEYS`].
+//! Every key of a configuration file that is not a setting of a model: its name, what it is for, how it is read and how
+//! it is shown, in one place. Start reading at [`KEYS`].
 
 use std::path::PathBuf;
 use std::str::FromStr;
@@ -12,11 +12,11 @@ use super::Config;
 
 /// A key.
 pub(super) struct Key {
-    /// The table it stands in; empty: none.
+    /// The table that it belongs to; empty: none.
     pub(super) section: &'static str,
     pub(super) name: &'static str,
     pub(super) about: &'static str,
-    /// Takes what was typed, or says what it should have been.
+    /// Reads what was typed, or says what it should have been.
     pub(super) set: fn(&mut Config, &TypedValue) -> Result<(), String>,
     /// The value as TOML; `None`: it does not apply.
     pub(super) show: fn(&Config) -> Option<String>,
@@ -388,7 +388,7 @@ pub(super) static KEYS: &[Key] = &[
     ),
 ];
 
-/// A name that need not be.
+/// A name; `None` if it is empty.
 fn word(typed: &str) -> Option<String> {
     (!typed.is_empty()).then(|| typed.to_owned())
 }

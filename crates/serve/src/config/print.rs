@@ -11,8 +11,8 @@ use super::keys::KEYS;
 use crate::settings::Value;
 
 impl Config {
-    /// All of it as TOML, each key with what it is for; what is not there as a comment, `#` without a space.
-    /// `--config` takes it back.
+    /// All of it as TOML, each key with what it is for. What is not set is commented out with a `#` without a space.
+    /// `--config` reads it again.
     pub fn print(&self) -> String {
         const WRITES: &str = "a String takes every write";
         let mut text = String::new();
@@ -60,7 +60,7 @@ impl Config {
     }
 }
 
-/// What is commented out; what is a comment already stays.
+/// Comments out each line that is not a comment already.
 fn as_comment(lines: &str) -> String {
     let comment = |line: &str| match line.is_empty() || line.starts_with('#') {
         true => line.to_owned(),

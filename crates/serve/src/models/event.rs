@@ -56,7 +56,7 @@ pub(super) static ITEM: Model = Model {
                        connection",
         keep_alive_holder: "the listener of a child, in its epoll set; no thread",
         backlog: "the kernel's queue, ListenBacklog connections",
-        concurrency: "MaxRequestWorkers requests in work; AsyncRequestWorkerFactor + 1 times as many \
+        concurrency: "MaxRequestWorkers requests in progress; AsyncRequestWorkerFactor + 1 times as many \
                       connections",
         saturation: "connections wait in the backlog while all threads work, and those that are kept \
                      alive are closed",

@@ -43,14 +43,14 @@ pub(super) static ITEM: Model = Model {
     settings: &[SettingSpec {
         name: INSTANCES,
         kind: SettingKind::Count { default: 256, min: 1, max: 200_000 },
-        about: "children at most, and so connections at once (xinetd's name; it refuses what is more)",
+        about: "maximum number of children, and so of connections (xinetd's name; it refuses more)",
     }],
     declares: Declared {
         accept_order: "the one parent takes them in order of arrival",
         keep_alive_holder: "a whole child process, blocked in receive",
         backlog: "the kernel's queue, ListenBacklog connections",
         concurrency: "instances connections, idle ones counted",
-        saturation: "connections wait in the backlog while there are as many children as may be",
+        saturation: "connections wait in the backlog while the maximum number of children is running",
     },
     two_at_once: Some(&["instances=2"]),
     prepare: |settings| Ok(Arc::new(Fork { children_max: settings.size(INSTANCES) })),

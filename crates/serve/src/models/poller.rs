@@ -46,7 +46,7 @@ pub(super) static ITEM: Model = Model {
     name: "poller",
     about: "an acceptor, a poller and an executor of threads (Tomcat, connector NIO)",
     settings: &[
-        count("maxThreads", 200, 1, 20_000, "threads of the executor at most"),
+        count("maxThreads", 200, 1, 20_000, "maximum number of threads of the executor"),
         count("minSpareThreads", 10, 1, 20_000, "threads that are started at once and stay"),
         count("maxConnections", 8192, 1, 1_000_000, "connections held at once"),
         count(
@@ -78,7 +78,7 @@ pub(super) static ITEM: Model = Model {
         accept_order: "the one acceptor takes them in order of arrival",
         keep_alive_holder: "the poller, in its epoll set; no thread",
         backlog: "the kernel's queue, ListenBacklog (acceptCount) connections",
-        concurrency: "maxThreads requests in work, maxConnections connections held",
+        concurrency: "maxThreads requests in progress, maxConnections connections held",
         saturation: "requests wait in the executor's queue, connections past maxConnections in the \
                      backlog",
     },

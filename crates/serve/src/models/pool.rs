@@ -49,14 +49,14 @@ pub(super) static ITEM: Model = Model {
         SettingSpec {
             name: "overflow",
             kind: SettingKind::Word { default: "wait", allowed: &["wait", "close"] },
-            about: "what lies past max-request waits in the backlog, or is closed at once",
+            about: "whether connections beyond max-request wait in the backlog or are closed at once",
         },
     ],
     declares: Declared {
         accept_order: "the one acceptor takes them in order of arrival",
         keep_alive_holder: "the acceptor's poll set; no thread",
         backlog: "the kernel's queue, ListenBacklog connections",
-        concurrency: "max-thread requests in work, max-request connections held",
+        concurrency: "max-thread requests in progress, max-request connections held",
         saturation: "overflow=wait: connections wait in the backlog; close: they are closed at once",
     },
     // More threads than connections are allowed, as in the original server. The extra threads stay

@@ -24,9 +24,14 @@ pub(super) static ITEM: Model = Model {
     about: "a process for each connection, forked in advance (Apache, MPM prefork)",
     settings: &[
         setting("StartServers", 5, 0, "children at the start"),
-        setting("MinSpareServers", 5, 1, "fewer idle children, and 1, 2, 4 ... 32 a second start"),
-        setting("MaxSpareServers", 10, 1, "more idle children, and one a second ends"),
-        setting("MaxRequestWorkers", 256, 1, "children at most, and so connections at once"),
+        setting(
+            "MinSpareServers",
+            5,
+            1,
+            "minimum of idle children; below it 1, 2, 4 ... 32 a second start",
+        ),
+        setting("MaxSpareServers", 10, 1, "maximum of idle children; above it one a second ends"),
+        setting("MaxRequestWorkers", 256, 1, "maximum number of children, and so of connections"),
         setting("ServerLimit", 256, 1, "places for children, fixed for the life of the server"),
         setting(
             "MaxConnectionsPerChild",

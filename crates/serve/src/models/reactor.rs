@@ -52,7 +52,7 @@ pub(super) static ITEM: Model = Model {
         accept_order: "the one loop takes them in order of arrival, up to 100 a round",
         keep_alive_holder: "the loop",
         backlog: "the kernel's queue, ListenBacklog connections",
-        concurrency: "one request in work; server.max-connections and open files bound the rest",
+        concurrency: "one request in progress; server.max-connections and open files bound the rest",
         saturation: "requests wait in the sockets, connections past the bound in the backlog",
     },
     two_at_once: Some(&["server.max-connections=2"]),

@@ -39,7 +39,7 @@ pub(super) static ITEM: Model = Model {
         SettingSpec {
             name: QUEUE_MAX,
             kind: SettingKind::Count { default: 1024, min: 1, max: 1_000_000 },
-            about: "requests that may wait for a thread; past it nothing is accepted until one is taken",
+            about: "requests that may wait for a thread; beyond it nothing is accepted until one is taken",
         },
         SettingSpec {
             name: CONNECTIONS_MAX,

@@ -1,6 +1,6 @@
-//! A new thread for each connection: Tomcat's BIO connector (up to 8.0), MySQL, and the first
-//! server in most books. One thread waits in poll for connections, each other one with its
-//! connection through keep-alive. Start reading at [`Acceptor::serve`].
+//! A new thread for each connection: Tomcat's BIO connector (up to 8.0), MySQL, and the first server in most books. One
+//! thread waits in poll for connections. Each of the others waits with its connection through keep-alive. Start reading
+//! at [`Acceptor::serve`].
 //!
 //! Cost of a request on a kept-alive connection: one receive and one send, both blocking. Cost of a
 //! connection: poll, accept, and the start and end of a thread, some 30 us together. That is a
@@ -39,14 +39,14 @@ pub(super) static ITEM: Model = Model {
     settings: &[SettingSpec {
         name: THREADS_MAX,
         kind: SettingKind::Count { default: 200, min: 1, max: 20_000 },
-        about: "threads at most, and so connections at once",
+        about: "maximum number of threads, and so of connections",
     }],
     declares: Declared {
         accept_order: "the one acceptor takes them in order of arrival",
         keep_alive_holder: "a thread, blocked in receive",
         backlog: "the kernel's queue, ListenBacklog connections",
         concurrency: "maxThreads connections, idle ones counted",
-        saturation: "connections wait in the backlog while there are as many threads as may be",
+        saturation: "connections wait in the backlog while the maximum number of threads is running",
     },
     two_at_once: Some(&["maxThreads=2"]),
     prepare: |settings| Ok(Arc::new(Thread { threads_max: settings.size(THREADS_MAX) })),

@@ -37,7 +37,7 @@ const BUFFERS: &str = "receive-buffers";
 /// The model.
 pub(super) static ITEM: Model = Model {
     name: "uring",
-    about: "one io_uring a core: accepts, receives and sends are handed to the kernel in batches",
+    about: "one io_uring per core: accepts, receives and sends go to the kernel in batches",
     settings: &[
         SettingSpec {
             name: RINGS,
@@ -59,7 +59,7 @@ pub(super) static ITEM: Model = Model {
         accept_order: "one ring takes them in order of arrival; several take turns, one each",
         keep_alive_holder: "the ring that accepted it",
         backlog: "the kernel's queue, ListenBacklog connections",
-        concurrency: "one request in work a ring; max-connections and open files bound the rest",
+        concurrency: "one request in progress per ring; max-connections and open files bound the rest",
         saturation: "requests wait in the sockets, connections past the bound in the backlog",
     },
     two_at_once: Some(&["max-connections=2"]),
@@ -92,8 +92,7 @@ impl Uring {
 }
 
 impl PreparedModel for Uring {
-    /// Asked before the server prints its address, so that a kernel or sandbox without io_uring is
-    /// found out.
+    /// Asked before the server prints its address, so that a kernel or sandbox without io_uring is detected.
     fn available(&self) -> Result<(), String> {
         uring_server::is_available().map_err(|error| {
             format!("{error}. --model reactors is the nearest model that needs no io_uring")

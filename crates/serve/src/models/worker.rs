@@ -46,15 +46,20 @@ pub(super) static SETTINGS: [SettingSpec; 8] = [
     setting("StartServers", 3, 0, "children at the start"),
     setting("ThreadsPerChild", 25, 1, "threads of a child that serve, fixed for its life"),
     setting("ThreadLimit", 64, 1, "the most that ThreadsPerChild may be"),
-    setting("MaxRequestWorkers", 400, 1, "threads of all children, and so connections at once"),
-    setting("ServerLimit", 16, 1, "children at most"),
+    setting(
+        "MaxRequestWorkers",
+        400,
+        1,
+        "threads of all children, and so the maximum of connections",
+    ),
+    setting("ServerLimit", 16, 1, "maximum number of children"),
     setting(
         "MinSpareThreads",
         75,
         1,
-        "fewer idle threads, and 1, 2, 4 ... 32 children a second start",
+        "minimum of idle threads; below it 1, 2, 4 ... 32 children a second start",
     ),
-    setting("MaxSpareThreads", 250, 1, "more idle threads, and one child a second ends"),
+    setting("MaxSpareThreads", 250, 1, "maximum of idle threads; above it one child a second ends"),
     setting("MaxConnectionsPerChild", 0, 0, "connections after which a child ends; 0: any number"),
 ];
 
@@ -69,9 +74,10 @@ const fn setting(name: &'static str, default: u64, min: u64, about: &'static str
 #[derive(Debug)]
 struct Worker(ChildPlan);
 
-/// What [`SETTINGS`] say.
+/// Makes the plan for children from [`SETTINGS`].
 ///
-/// # Errors Settings that do not work together, and the way out.
+/// # Errors
+/// Settings that do not work together, and the way out.
 pub(super) fn plan(settings: &Settings) -> Result<ChildPlan, String> {
     let count = |name| settings.size(name);
     let (per_child, workers_max) = (count("ThreadsPerChild"), count("MaxRequestWorkers"));

@@ -1,16 +1,14 @@
-//! How the port of a server is closed in a drain without a reset for anyone who was connected. Owns what the
-//! kernel is told, and when the queue is empty for good. Start reading at [`Service::begin_closing`].
+//! How the port of a server is closed in a drain without a reset for any connected client. Owns what the kernel is
+//! told, and when the queue is empty for good. Start reading at [`Service::begin_closing`].
 //!
-//! The kernel completes handshakes by itself, so between the last accept and the end of the listening
-//! socket there is always a gap, and what comes in it is reset. So the order is:
-//! 1 no handshake begins any more (see [`sys::listener::begin_no_more`]); those that have begun are
-//!   completed;
-//! 2 what waits is accepted and answered, until nothing waits;
+//! The kernel completes handshakes by itself. So there is always a gap between the last accept and the end of the
+//! listening socket, and connections that arrive in it are reset. So the order is:
+//! 1 no handshake begins any more (see [`sys::listener::begin_no_more`]); those that have begun are completed;
+//! 2 waiting connections are accepted and answered, until none waits;
 //! 3 the socket is shut, and later connections are refused.
 //!
-//! A queue that goes on in another process is left alone, and one that somebody else keeps (socket
-//! activation) is not shut: of that one, what waited when the drain began is answered, and the next server
-//! has the rest.
+//! A queue that goes on in another process is left alone. One that somebody else keeps (socket activation) is not shut:
+//! connections that waited when the drain began are answered, and the next server gets the rest.
 
 use std::net::TcpListener;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -20,23 +18,23 @@ use units::Nanos;
 
 use crate::service::Service;
 
-/// How long a handshake that had begun is waited for: one second until what was lost is sent again
-/// (RFC 6298, 2), and the way back.
+/// How long to wait for a handshake that has begun: one second until what was lost is sent again (RFC 6298, 2), and the
+/// way back.
 const HANDSHAKE_MAX: Nanos = Nanos::from_millis(1500);
 
-/// How often a queue is looked at that is empty, and to which a connection may still come.
+/// How often to look at an empty queue to which a connection may still come.
 pub(crate) const LOOK: Nanos = Nanos::from_millis(10);
 
 /// Whether the port is being closed.
 #[derive(Debug, Default)]
 pub(crate) struct Closing {
-    /// Since when no handshake begins, on the monotonic clock; 0: they do.
+    /// Since when no handshake begins, on the monotonic clock; 0: they still do.
     since: AtomicU64,
 }
 
 impl Service {
-    /// In a drain, before anything else: from now on no connection begins in the queues that end with
-    /// this server. Takes some 15 ms; a second time it does nothing.
+    /// In a drain, before anything else: from now on no connection begins in the queues that end with this server.
+    /// Takes about 15 ms; a second call does nothing.
     pub(crate) fn begin_closing(&self) {
         let now = clock::monotonic();
         let ours = self.listeners().filter(|listener| !self.stays(listener));
@@ -44,18 +42,18 @@ impl Service {
         if self.listeners().any(|listener| !self.stays(listener)) {
             self.handover.closes_port();
         }
-        // Where the kernel refuses, what waits now is answered, and what comes between is lost.
+        // If the kernel refuses, connections that wait now are answered, and those that arrive in between are lost.
         if !is_done && listener::begin_no_more(ours).is_ok() {
             self.closing.since.store(now.0.max(1), Relaxed);
         }
     }
 
-    /// Whether no connection begins any more, so that to accept all that wait has an end.
+    /// Whether no connection begins any more, so that accepting all that wait comes to an end.
     fn is_closing(&self) -> bool {
         self.closing.since.load(Relaxed) != 0
     }
 
-    /// How many connections a drain may still accept from a queue: any number, where no more begin.
+    /// How many connections a drain may still accept from a queue: any number, if no more begin.
     pub(crate) fn tickets_at(&self, queue: &TcpListener) -> u32 {
         match self.is_closing() && !self.stays(queue) {
             true => u32::MAX,
@@ -63,7 +61,7 @@ impl Service {
         }
     }
 
-    /// As [`Service::tickets_at`], of a server with one queue.
+    /// As [`Service::tickets_at`], for a server with one queue.
     pub(crate) fn tickets(&self) -> u32 {
         self.tickets_at(&self.listener)
     }
@@ -77,11 +75,11 @@ impl Service {
         if listener::waiting(queue) > 0 {
             return false;
         }
-        // The handshakes first: one that is completed between the two looks then waits.
+        // The handshakes first: one that is completed between the two looks then waits in the queue.
         !self.has_handshakes(queue) && listener::waiting(queue) == 0
     }
 
-    /// As [`Service::is_drained_at`], of a server with one queue.
+    /// As [`Service::is_drained_at`], for a server with one queue.
     pub(crate) fn is_drained(&self) -> bool {
         self.is_drained_at(&self.listener)
     }
@@ -94,7 +92,7 @@ impl Service {
         {
             return false;
         }
-        // Where the kernel does not tell, nobody is waited for.
+        // If the kernel does not tell, we wait for nobody.
         sock_diag::handshakes(self.address().port()).unwrap_or(0) > 0
     }
 

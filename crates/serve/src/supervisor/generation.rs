@@ -1,6 +1,5 @@
-//! A generation: the process that serves by one reading of the configuration, from the fork that begins it to
-//! what it says when it fails. Owns what it shares with the supervisor. Start reading at
-//! [`Generation::begin`].
+//! A generation: the process that serves one reading of the configuration, from the fork that begins it to its message
+//! when it fails. Owns what it shares with the supervisor. Start reading at [`Generation::begin`].
 
 use std::io::{self, Read as _, Write as _};
 use std::os::unix::net::UnixStream;
@@ -30,18 +29,18 @@ const FAILED: u8 = 1;
 #[derive(Debug)]
 pub(super) struct Generation {
     pub(super) pid: Pid,
-    /// By what it serves.
+    /// The configuration that it serves.
     pub(super) config: Config,
-    /// With whose rights, where they are not the supervisor's.
+    /// Its user and group, if they are not the supervisor's.
     pub(super) identity: Option<Identity>,
     /// When it began.
     pub(super) born: Nanos,
-    /// It was reaped, so that its number may be another's.
+    /// It was reaped, so another process may have its number.
     pub(super) has_ended: bool,
     handover: Handover,
-    /// By which all that it has started is known.
+    /// The marks of all that it has started.
     marks: Arc<Marks>,
-    /// A byte to it: go. From it: why it failed.
+    /// A byte to it lets it serve. From it comes the reason why it failed.
     line: UnixStream,
 }
 
@@ -61,37 +60,37 @@ impl Generation {
         Ok(Self { pid, config, identity, born: now, has_ended: false, handover, marks, line })
     }
 
-    /// After its end: ends what its programs and applications have left running, where it could not.
+    /// After its end: ends what its programs and applications have left running, if it could not.
     pub(super) fn end_programs(&self) {
-        // It fails where there is no /proc, of which the generation has told.
+        // It fails without /proc, which the generation has reported.
         let _ = self.marks.kill_all();
     }
 
     /// Lets it serve.
     pub(super) fn go(&self) {
-        // It fails where the process is gone, which its end will tell.
+        // It fails if the process is gone, which its end will show.
         let _ = (&self.line).write_all(&[0]);
     }
 
-    /// Has it drain and leave the first so many queues of the port to another. Its children learn it
-    /// before the signal comes.
+    /// Makes it drain and leave the first `queues` queues of the port to another. Its children learn that before the
+    /// signal comes.
     pub(super) fn hand_over(&self, queues: usize) {
         self.handover.begin(queues);
         process::signal(self.pid, Signal::TERM);
     }
 
-    /// Whether it takes no more connections.
+    /// Whether it accepts no more connections.
     pub(super) fn is_past(&self) -> bool {
         self.handover.is_free()
     }
 
-    /// Whether something else than the supervisor (`kill`) asked it to end, and it has begun to: its port
-    /// takes no new connection, so the server ends with it.
+    /// Whether something other than the supervisor (`kill`) asked it to end, and it has begun to. Its port takes no new
+    /// connection, so the server ends with it.
     pub(super) fn was_ending(&self) -> bool {
         self.handover.has_closed_port()
     }
 
-    /// Workers that the next generation is to begin with, if it is of the same model; 0: as many as it says.
+    /// Workers with which the next generation begins, if it is of the same model; 0: as many as its settings say.
     pub(super) fn workers_for(&self, next: &Config) -> usize {
         match self.config.model.name == next.model.name {
             true => self.handover.workers(),
@@ -115,8 +114,8 @@ impl Generation {
         }
     }
 
-    /// Whether something has happened to it that need not happen to another in its place: it was killed,
-    /// or it panicked, or it failed long after its beginning.
+    /// Whether something has happened to it that need not happen to another in its place: it was killed, it panicked,
+    /// or it failed long after its beginning.
     pub(super) fn is_failure(&self, ended: Ended, now: Nanos) -> bool {
         match ended {
             Ended::Exited(0) => false,
@@ -125,10 +124,10 @@ impl Generation {
         }
     }
 
-    /// What it said when it failed; empty where it said nothing.
+    /// What it said when it failed; empty if it said nothing.
     fn last_words(&self) -> String {
         let mut words = Vec::new();
-        // Never waits; what is not there by now was not said.
+        // Never waits: all that was said is there by now.
         let _ = (&self.line).take(LAST_WORDS_MAX as u64).read_to_end(&mut words);
         String::from_utf8_lossy(&words).into_owned()
     }

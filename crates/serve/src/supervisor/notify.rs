@@ -23,12 +23,12 @@ impl Notify {
             _ => return Err(io::ErrorKind::InvalidInput.into()),
         };
         let socket = UnixDatagram::unbound()?;
-        // A manager that is stuck is not to stop the server.
+        // A manager that is stuck must not stop the server.
         socket.set_nonblocking(true)?;
         Ok(Self(Some((socket, address))))
     }
 
-    /// Sends lines as `READY=1`. One that is lost is as if nobody had listened.
+    /// Sends lines such as `READY=1`. A line that cannot be sent is lost, as if nobody had listened.
     pub(super) fn tell(&self, lines: &str) {
         if let Some((socket, address)) = &self.0 {
             let _ = socket.send_to_addr(lines.as_bytes(), address);

@@ -1,6 +1,6 @@
-//! The process beside the server that sends plain requests on to TLS (`[tls] redirect_from`): a generation of
-//! its own, with a port of its own. Owns when that port is opened and handed on; `hosts::redirect` of crate `site` makes the answers.
-//! Start reading at [`Redirect::prepare`].
+//! The process beside the server that redirects plain requests to TLS (`[tls] redirect_from`): a generation of its own,
+//! with a port of its own. Owns when that port is opened and handed on; `hosts::redirect` of crate `site` makes the
+//! answers. Start reading at [`Redirect::prepare`].
 
 use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
@@ -26,8 +26,8 @@ pub(super) struct Prepared {
 }
 
 impl Redirect {
-    /// Opens the port from which plain requests are sent on to the server of `config` at `address`, or takes
-    /// over that of `last`, where it is the same. `None`: it wants none.
+    /// Opens the port from which plain requests are redirected to the server of `config` at `address`, or takes over
+    /// that of `last`, if it is the same. `None`: `config` has no redirect.
     ///
     /// # Errors
     /// As [`Service::bind`].

@@ -20,7 +20,7 @@ pub(super) struct Restarts {
 }
 
 impl Restarts {
-    /// Counts a restart now, and says how many there were lately, with this one. `None`: there were too many.
+    /// Counts a restart now, and returns how many there were lately, with this one. `None`: there were too many.
     pub(super) fn take(&mut self, now: Nanos) -> Option<usize> {
         self.at.retain(|&at| now.saturating_sub(at) < WITHIN);
         if self.at.len() == RESTARTS_MAX {

@@ -1,6 +1,6 @@
-//! What every model answers, as data: a request, what cites it, and what must come back. Owns the site that
-//! the cases are about and the judging of answers. Start reading at [`all`]; a runner sends [`Case::input`],
-//! reads to the end, and [`Case::judge`]s.
+//! What every model answers, as data: a request, the source that demands its answer, and the answer. Owns the site that
+//! the cases are about and the judging of answers. Start reading at [`all`]; a runner sends [`Case::input`], reads to
+//! the end, and [`Case::judge`]s.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -49,9 +49,9 @@ pub(crate) enum Field {
 pub(crate) enum Body {
     Is(&'static [u8]),
     Holds(&'static [&'static str]),
-    /// The first bytes of /large.bin from an offset, so many.
+    /// Bytes of /large.bin: the offset of the first, and how many.
     Large(usize, usize),
-    /// A length is told and nothing is sent: HEAD. `None`: any length.
+    /// A length is stated and nothing is sent: HEAD. `None`: any length.
     Told(Option<u64>),
     /// Neither length nor bytes: 1xx, 204, 304.
     None,
@@ -156,10 +156,10 @@ impl Case {
 }
 
 impl Reply {
-    /// Checks the reply at the start of `bytes`; what follows it.
+    /// Checks the reply at the start of `bytes`; returns what follows it.
     fn judge<'a>(&self, mut bytes: &'a [u8]) -> Result<&'a [u8], String> {
         const GO_ON: &[u8] = b"HTTP/1.1 100 Continue\r\n\r\n";
-        // It depends on how the request was divided, and a client must bear it (RFC 9110, 15.2).
+        // Whether it comes depends on how the request was divided; a client must accept it (RFC 9110, 15.2).
         bytes = bytes.strip_prefix(GO_ON).unwrap_or(bytes);
         let end = find(bytes, b"\r\n\r\n").ok_or("no complete head")? + 4;
         let head = std::str::from_utf8(&bytes[..end]).map_err(|_| "the head is not ASCII")?;

@@ -22,7 +22,7 @@ pub(crate) struct Apache {
 
 impl Drop for Apache {
     fn drop(&mut self) {
-        // As its parent ends it ends its children.
+        // When its parent ends, it ends its children.
         let pid = Pid::from_raw(self.process.id() as i32).unwrap();
         let _ = sys::process::signal(pid, Signal::TERM);
         let _ = self.process.wait();
@@ -30,8 +30,7 @@ impl Drop for Apache {
 }
 
 impl Apache {
-    /// One of that model, with settings as `NAME=VALUE`; `None`, and a line that says so:
-    /// there is none here.
+    /// Starts one with that model and with settings as `NAME=VALUE`; `None`, with a note: Apache is not installed.
     pub(crate) fn start(model: &str, settings: &[&str]) -> Option<Self> {
         const PROGRAM: &str = "/usr/sbin/apache2";
         const MODULES: &str = "/usr/lib/apache2/modules";
@@ -64,7 +63,7 @@ impl Apache {
         let process = Command::new(PROGRAM)
             .args(["-d", dir.path().to_str().unwrap(), "-D", "FOREGROUND", "-f"])
             .arg(dir.path().join("conf"))
-            // It ends by a signal to its process group, which is not to be that of the tests.
+            // It ends by a signal to its process group, which must not be that of the tests.
             .process_group(0)
             .spawn()
             .unwrap();

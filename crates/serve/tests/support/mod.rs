@@ -17,12 +17,12 @@ use sys::process::{Pid, Signal};
 /// Longer than anything takes on a loaded machine; only a failed test waits for it.
 pub(crate) const LONG: Duration = Duration::from_secs(60);
 
-/// Every model that this machine can run, by name; what it cannot is told.
+/// Every model that this machine can run, by name; notes those that it cannot.
 pub(crate) fn models() -> impl Iterator<Item = &'static str> {
     joust_serve::models::ALL.iter().map(|model| model.name).filter(|model| runs_here(model))
 }
 
-/// Whether this machine can run the model; a line that says why not.
+/// Whether this machine can run the model; notes why not.
 pub(crate) fn runs_here(model: &str) -> bool {
     let found = joust_serve::models::by_name(model).unwrap();
     let refusal = found.available().err();
@@ -133,7 +133,7 @@ impl Server {
         [self.pid()].into_iter().chain(self.children()).filter_map(of).sum()
     }
 
-    /// Memory that is the server's own process's, in bytes.
+    /// Private memory of the server's own process, in bytes.
     pub(crate) fn memory_bytes(&self) -> u64 {
         memory_of(self.pid()).unwrap()
     }
@@ -145,10 +145,10 @@ impl Server {
     /// Whether a process holds the server's ends of these connections, in their order.
     pub(crate) fn holds(&self, pid: Pid, conns: &[Conn]) -> Vec<bool> {
         let dir = format!("/proc/{}/fd", pid.as_raw_nonzero());
-        // None where it has ended.
+        // Empty if it has ended.
         let fds = std::fs::read_dir(dir).into_iter().flatten().flatten();
         let held: Vec<_> = fds.filter_map(|fd| std::fs::read_link(fd.path()).ok()).collect();
-        // Once for all: a machine that has served much has a long table.
+        // Read once for all: a machine that has served much has a long table.
         let rows = tcp_rows();
         let holds = |conn: &Conn| {
             let ours = conn.stream.local_addr().unwrap().port();
@@ -174,12 +174,12 @@ impl Drop for Server {
 pub(crate) struct TcpRow {
     pub(crate) local: String,
     pub(crate) remote: String,
-    /// `01` stands, `0A` listens.
+    /// `01`: established, `0A`: listening.
     pub(crate) state: String,
     pub(crate) inode: String,
 }
 
-/// All TCP sockets of IPv4 there are.
+/// All TCP sockets of IPv4.
 pub(crate) fn tcp_rows() -> Vec<TcpRow> {
     let table = std::fs::read_to_string("/proc/net/tcp").unwrap();
     let row = |line: &str| {
@@ -219,7 +219,7 @@ pub(crate) fn children_of(pid: Pid) -> Vec<Pid> {
     processes().into_iter().filter(|(_, parent)| *parent == pid).map(|found| found.0).collect()
 }
 
-/// Memory that is that process's own, in bytes; `None` where it has ended.
+/// Private memory of that process, in bytes; `None` if it has ended.
 pub(crate) fn memory_of(pid: Pid) -> Option<u64> {
     let path = format!("/proc/{}/smaps_rollup", pid.as_raw_nonzero());
     let text = std::fs::read_to_string(path).ok()?;
@@ -287,7 +287,7 @@ impl Conn {
         self.stream.write_all(bytes.as_ref()).unwrap();
     }
 
-    /// Sends; false where the connection has ended.
+    /// Sends; returns false if the connection has ended.
     pub(crate) fn try_send(&mut self, bytes: impl AsRef<[u8]>) -> bool {
         self.stream.write_all(bytes.as_ref()).is_ok()
     }
@@ -303,7 +303,7 @@ impl Conn {
         self.response()
     }
 
-    /// Waits until the head of the next response is there, and says where it ends.
+    /// Waits until the head of the next response is there, and returns where it ends.
     pub(crate) fn head_end(&mut self) -> usize {
         loop {
             if let Some(at) = self.rest.windows(4).position(|bytes| bytes == b"\r\n\r\n") {
@@ -319,7 +319,7 @@ impl Conn {
         String::from_utf8(self.rest.drain(..end).collect()).unwrap()
     }
 
-    /// The next response; fails where the connection ends in it.
+    /// The next response; fails if the connection ends in it.
     pub(crate) fn response(&mut self) -> Response {
         let end = self.head_end();
         let head = String::from_utf8(self.rest.drain(..end).collect()).unwrap();
@@ -331,8 +331,8 @@ impl Conn {
         Response { head, body: self.rest.drain(..length).collect() }
     }
 
-    /// Sends a request and takes what comes, up to the end of an answer or of the connection; `None`
-    /// where that ended before. A body may be shorter than its head says.
+    /// Sends a request and takes what comes, up to the end of an answer or of the connection; `None` if that ended
+    /// before. A body may be shorter than its head says.
     pub(crate) fn ask_whatever(&mut self, request: &str) -> Option<Response> {
         let took = |conn: &mut Self| matches!(conn.try_fill(), Ok(n) if n > 0);
         if !self.try_send(request) {
@@ -351,12 +351,12 @@ impl Conn {
         Some(Response { head, body })
     }
 
-    /// Waits for the next response or the end of the connection; whether it is a response.
+    /// Waits for the next response or the end of the connection; returns whether it is a response.
     pub(crate) fn next_is_answer(mut self) -> bool {
         !self.rest.is_empty() || matches!(self.try_fill(), Ok(n) if n > 0)
     }
 
-    /// Whether something has come that was not taken, without waiting for it.
+    /// Whether something has arrived that was not taken, without waiting for it.
     pub(crate) fn has_bytes(&mut self) -> bool {
         !self.rest.is_empty() || matches!(self.peek(), Some(Ok(n)) if n > 0)
     }

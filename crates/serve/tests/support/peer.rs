@@ -25,7 +25,7 @@ impl Drop for Peer {
 }
 
 impl Peer {
-    /// `program` with what `config` makes of a free address; `None` where it is not installed.
+    /// Starts `program` with what `config` gives for a free address; `None` if it is not installed.
     pub(crate) fn start(
         program: &str,
         dir: &Path,

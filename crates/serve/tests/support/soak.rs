@@ -1,5 +1,5 @@
-//! Many requests to a server with several faults at once, and what of it there is before and after. Owns the
-//! load and the counting. Start reading at [`soak`].
+//! Many requests to a server with several faults at once, and what the server holds before and after. Owns the load and
+//! the counting. Start reading at [`soak`].
 
 use std::fmt;
 use std::fs;
@@ -26,11 +26,11 @@ const CLIENTS: usize = 8;
 
 const LOOKS_PER_HALF: usize = 5;
 
-/// The memory of a process may grow by so much: buffers that came late, arenas of the allocator. A leak of
+/// The memory of a process may grow by this much: buffers that are allocated late, arenas of the allocator. A leak of
 /// 100 bytes a request is 1.5 times that between the halves of 30,000.
 const GROWTH_BYTES_MAX: u64 = 1024 * 1024;
 
-/// What there is of a server at rest, at most.
+/// What a server holds at rest, at most.
 #[derive(Debug, Clone, Copy, Default)]
 struct Held {
     /// Open files of the process that has most.
@@ -53,19 +53,19 @@ impl Held {
     }
 }
 
-/// What came of it.
+/// The result of a soak.
 #[derive(Debug)]
 pub(crate) struct Soaked {
     answered: usize,
     took: Duration,
-    /// The most that was there in a half's looks. One look against one would not do: a child that has just
-    /// been born holds less than one whose every thread has answered, and what grows with the requests is
-    /// in every look of the second half.
+    /// The most that was seen in the looks of a half. One look against one would not do: a child that has just started
+    /// holds less than one whose every thread has answered. What grows with the requests is in every look of the second
+    /// half.
     halves: [Held; 2],
 }
 
 impl Soaked {
-    /// What there is more of than there was, if anything.
+    /// Says what has grown, if anything has.
     pub(crate) fn grown(&self) -> Result<(), String> {
         let [before, after] = self.halves;
         let bound = before.memory_bytes + GROWTH_BYTES_MAX;
@@ -108,7 +108,7 @@ impl fmt::Display for Soaked {
 /// Children that the spare rules of prefork, worker and event may leave, as set here.
 const PROCESSES_MAX: usize = 1 + 40;
 
-/// Asks so many requests of a server of that model, for at most `time`.
+/// Sends `requests` requests to a server of that model, for at most `time`.
 pub(crate) fn soak(model: &str, requests: usize, time: Duration) -> Soaked {
     let settings: &[&str] = match model {
         "prefork" => &["StartServers=12", "MinSpareServers=12", "MaxSpareServers=24"],
@@ -174,7 +174,7 @@ fn descriptors(pid: Pid) -> usize {
     fs::read_dir(format!("/proc/{}/fd", pid.as_raw_nonzero())).map_or(0, Iterator::count)
 }
 
-/// Sockets of the process that are no listeners: established ones, by their inode in /proc/net/tcp.
+/// Sockets of the process that do not listen: established ones, by their inode in /proc/net/tcp.
 fn connections(pid: Pid) -> usize {
     let table = fs::read_to_string("/proc/net/tcp").unwrap_or_default();
     // Local address, peer, state (0A: LISTEN) ... inode.

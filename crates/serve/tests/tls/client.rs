@@ -1,5 +1,5 @@
-//! The clients of the TLS tests: our own over a socket, and other people's. Owns how bytes go. Start reading
-//! at [`Secure`].
+//! The clients of the TLS tests: our own over a socket, and other people's. Owns how bytes are sent and received. Start
+//! reading at [`Secure`].
 
 use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream};
@@ -10,7 +10,7 @@ use wire::tls::{Resumption, TlsClient, TlsClientConfig, TlsOptions};
 
 use super::support::LONG;
 
-/// Files of a certificate for those names, of nobody but itself.
+/// Files of a self-signed certificate for those names.
 pub(crate) fn certificate(folder: &Path, file: &str, names: &[&str]) -> (PathBuf, PathBuf) {
     let pem = wire::tls::self_signed(names).unwrap();
     let [chain, key] = ["crt", "key"].map(|kind| folder.join(format!("{file}.{kind}")));
@@ -19,7 +19,7 @@ pub(crate) fn certificate(folder: &Path, file: &str, names: &[&str]) -> (PathBuf
     (chain, key)
 }
 
-/// A configuration of certificates, the first one shown where no name fits.
+/// A configuration of certificates, the first one shown if no name matches.
 pub(crate) fn config(head: &str, certificates: &[(PathBuf, PathBuf)]) -> String {
     let mut text = format!("[tls]\n{head}\n");
     for (chain, key) in certificates {
@@ -28,7 +28,7 @@ pub(crate) fn config(head: &str, certificates: &[(PathBuf, PathBuf)]) -> String 
     text
 }
 
-/// A client that trusts everybody, and keeps its sessions.
+/// A client that trusts every server, and keeps its sessions.
 pub(crate) fn anybody() -> TlsClientConfig {
     options(|_| {})
 }
@@ -88,12 +88,12 @@ impl Secure {
         self.stream.write_all(&out).is_ok()
     }
 
-    /// Sends; false where the connection has ended.
+    /// Sends; returns false if the connection has ended.
     pub(crate) fn send(&mut self, bytes: &[u8]) -> bool {
         self.tls.send(bytes).is_ok() && self.flush()
     }
 
-    /// False at the end.
+    /// Returns false at the end.
     fn fill(&mut self) -> Result<bool, String> {
         let mut buf = [0; 16 * 1024];
         match self.stream.read(&mut buf) {
@@ -112,7 +112,7 @@ impl Secure {
         (self.plain, end)
     }
 
-    /// So many bytes.
+    /// The next `len` bytes.
     pub(crate) fn take(&mut self, len: usize) -> Vec<u8> {
         while self.plain.len() < len {
             assert!(self.fill().unwrap(), "the connection ended early");
@@ -125,7 +125,7 @@ impl Secure {
         self.response_or_end().expect("the connection ended in a head")
     }
 
-    /// The same; `None` where the connection ends before it has a head.
+    /// The same; `None` if the connection ends before it has a head.
     fn response_or_end(&mut self) -> Option<(String, Vec<u8>)> {
         let end = loop {
             match self.plain.windows(4).position(|bytes| bytes == b"\r\n\r\n") {
@@ -140,7 +140,7 @@ impl Secure {
         Some((head, body))
     }
 
-    /// What is answered; `None` where the connection ended before it was.
+    /// The answer; `None` if the connection ended before it came.
     pub(crate) fn asked(&mut self, request: &str) -> Option<(String, Vec<u8>)> {
         if self.send(request.as_bytes()) { self.response_or_end() } else { None }
     }
@@ -151,7 +151,7 @@ impl Secure {
     }
 }
 
-/// Runs a program with that input; its output and what it complained of. `None`: it is not installed.
+/// Runs a program with that input; returns its output and its error messages. `None`: it is not installed.
 pub(crate) fn run(program: &str, args: &[&str], input: &[u8]) -> Option<String> {
     let started = Command::new(program)
         .args(args)

@@ -18,14 +18,14 @@ fn start(model: &str, setup: Setup<'_>) -> Server {
     start_with("", model, setup)
 }
 
-/// The same with lines of the table `[tls]`. Its files go when it runs: it does not need them again.
+/// The same with lines of the table `[tls]`. Its files are removed once it runs: it does not need them again.
 fn start_with(tls: &str, model: &str, setup: Setup<'_>) -> Server {
     let folder = tempfile::tempdir().unwrap();
     let config = config(tls, &[certificate(folder.path(), "it", &["localhost"])]);
     Server::start(model, Setup { config: &config, ..setup })
 }
 
-/// 3 MB in which every place is told from every other.
+/// 3 MB in which no part repeats.
 fn large() -> Vec<u8> {
     (0..750_000u32).flat_map(|n| n.wrapping_mul(2_654_435_761).to_le_bytes()).collect()
 }
@@ -146,7 +146,7 @@ fn the_certificate_is_that_of_the_name_asked_for_exact_before_wildcard() {
         ("A.Test", "first"),
         ("y.b.test", "wild"),
         ("x.b.test", "exact"),
-        // A star is one label, and none is not one.
+        // A star stands for exactly one label.
         ("z.y.b.test", "first"),
         ("b.test", "first"),
         ("elsewhere.test", "first"),
@@ -155,7 +155,7 @@ fn the_certificate_is_that_of_the_name_asked_for_exact_before_wildcard() {
     for (name, file) in cases {
         let shown = |file: &str| {
             let pem = std::fs::read(folder.path().join(format!("{file}.crt"))).unwrap();
-            // Who trusts one certificate alone hears at the handshake whether it was that one.
+            // A client that trusts only one certificate learns in the handshake whether it was that one.
             let client = options(|options| {
                 options.insecure = false;
                 options.ca_pem = Some(pem.clone());
@@ -183,7 +183,7 @@ fn versions_and_protocols_that_are_not_spoken_are_refused_by_an_alert() {
     Secure::to(server.addr, &without, "localhost").ask(GET);
 }
 
-/// Until a client with that trust is welcome, or no more.
+/// Waits until a client with that trust is accepted, or no longer is.
 fn eventually_shows(server: &Server, chain: &std::path::Path, shows: bool) {
     let client = options(|options| {
         options.insecure = false;
@@ -217,7 +217,7 @@ fn changed_certificates_are_shown_without_a_restart_and_broken_ones_are_not() {
         eventually_shows(&server, &next_chain, false);
         std::fs::copy(&next_key, &key).unwrap();
         eventually_shows(&server, &next_chain, true);
-        // A connection from before goes on.
+        // A connection from before stays open.
         conn.ask(GET);
     }
 }
@@ -233,7 +233,7 @@ fn plain_http_is_told_to_use_https_under_every_model() {
         });
         let answer = answer.unwrap();
         assert!(answer.starts_with("HTTP/1.1 400 ") && answer.contains("https://"), "{answer}");
-        // It has not hurt the others.
+        // Other clients are not affected.
         Secure::to(server.addr, &anybody(), "localhost").ask(GET);
     }
 }
@@ -267,7 +267,7 @@ fn garbage_silence_and_cut_handshakes_cost_their_own_connection_only() {
         let stream = open();
         stream.shutdown(Shutdown::Write).unwrap();
         drop(stream);
-        // Who shakes hands properly is served; on a machine busy enough the deadline meets him too.
+        // A client that shakes hands properly is served; on a busy enough machine the deadline may hit it too.
         let served = || Secure::try_to(server.addr, &anybody(), "localhost").ok()?.asked(GET);
         assert!((0..20).any(|_| served().is_some_and(|(_, body)| body.len() == 3361)), "{model}");
     }

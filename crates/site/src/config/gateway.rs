@@ -19,7 +19,7 @@ pub(super) static TABLE: Table = Table {
     is_list: true,
     take: |config, value| {
         let all = Vec::<Written>::deserialize(value)?.into_iter().enumerate();
-        // By its place too: it has no name.
+        // Named by its position too: a gateway has no name.
         let read = |(index, written)| {
             let refused = |why| format!("gateway {}: {why}", index + 1);
             GatewayConfig::try_from(written).map_err(refused).map_err(toml::de::Error::custom)
@@ -37,13 +37,13 @@ pub(super) static TABLE: Table = Table {
     },
 };
 
-/// Requests that something else than a file answers. What a field says of a "program" holds for a FastCGI
-/// application too.
+/// Requests that a program answers instead of a file. What a field says of a "program" also holds for a FastCGI
+/// application.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct GatewayConfig {
     /// Which requests.
     pub mapping: Mapping,
-    /// Of which hosts, by a name of each; none: of all.
+    /// Names of the hosts that it serves, one of each; empty: all hosts.
     pub hosts: Vec<String>,
     /// What answers.
     pub kind: GatewayKind,
@@ -51,45 +51,45 @@ pub struct GatewayConfig {
     pub root: Option<PathBuf>,
     /// One program for all requests of a path.
     pub script: Option<PathBuf>,
-    /// What runs the script, as `/usr/bin/php-cgi`; `None`: it runs by itself.
+    /// What runs the script, such as `/usr/bin/php-cgi`; `None`: the script is run itself.
     pub interpreter: Option<PathBuf>,
-    /// Where a FastCGI application listens: `unix:/PATH`, `tcp:HOST:PORT`; requests go to one after the
-    /// other, and past those that do not answer.
+    /// Where a FastCGI application listens: `unix:/PATH`, `tcp:HOST:PORT`. Requests go to the sockets in turn, past
+    /// those that do not answer.
     pub sockets: Vec<String>,
-    /// A FastCGI application that the server starts, and ends with itself; it has no `sockets` then.
+    /// A FastCGI application that the server starts, and stops when it ends; `sockets` is empty then.
     pub spawn: Option<Spawn>,
-    /// Idle connections to it that each process keeps. 0 (nginx's default) unless set: an application that
-    /// serves one connection a process (php-fpm) is held by each that is kept, and where a server has many
-    /// processes they would hold it all.
+    /// Idle connections to it that each process keeps. 0 (nginx's default) unless set: each of them occupies a process
+    /// of an application that serves one connection per process (php-fpm). The processes of a large server could occupy
+    /// all of them.
     pub connections_kept_max: u32,
-    /// Variables that each program is told.
+    /// Environment variables that each program gets.
     pub env: BTreeMap<String, String>,
-    /// A program is told Authorization.
+    /// Whether a program gets the field Authorization.
     pub pass_authorization: bool,
-    /// How long a program may give nothing, before its first byte or between two (504, or cut).
+    /// How long a program may send nothing: before its first byte (504), or between two bytes (the answer is cut off).
     pub timeout: Nanos,
-    /// Requests in work at once, in each process; more are refused (503).
+    /// Requests in progress at once, in each process; more are refused (503).
     pub programs_max: u32,
     /// Bytes of a request's body (413).
     pub body_bytes_max: Bytes,
-    /// A longer body lies in a file.
+    /// A longer body is stored in a file.
     pub body_memory_bytes_max: Bytes,
-    /// Where that file lies, without a name; and a directory with the socket of what is spawned.
+    /// Directory of that unnamed file, and of the directory with the socket of a spawned application.
     pub body_directory: PathBuf,
     /// Bytes of an answer's head (502).
     pub head_bytes_max: Bytes,
-    /// Bytes of an answer, after which it is cut; 0: any number.
+    /// Bytes of an answer, after which it is cut off; 0: any number.
     pub output_bytes_max: Bytes,
-    /// What it means that a client has closed its sending side while it waits.
+    /// What to assume when a client closes its sending side while it waits.
     pub half_closed: HalfClosed,
 }
 
 /// Which requests a gateway answers.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Mapping {
-    /// Those whose path begins so; it begins and ends with a slash.
+    /// Those whose path begins with this prefix, which begins and ends with a slash.
     Path(String),
-    /// Those of whose path a segment ends so, as `.php`.
+    /// Those with a path segment that ends with this, such as `.php`.
     Extension(String),
 }
 
@@ -125,20 +125,20 @@ pub enum GatewayKind {
     /// A program that is started for each request (RFC 3875).
     #[serde(rename = "cgi")]
     Cgi,
-    /// An application that runs, and is asked over a socket.
+    /// A running application that is asked over a socket.
     #[serde(rename = "fastcgi")]
     FastCgi,
 }
 
-/// What it means that a client has closed its sending side while it waits for its answer: TCP tells one
-/// that has left from one that sends no more only once bytes are sent to it.
+/// What to assume when a client closes its sending side while it waits for its answer. Either it has left, or it only
+/// sends no more: TCP shows which only after bytes are sent to it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum HalfClosed {
-    /// It has left, as nginx takes it: the program is killed.
+    /// It has left, as nginx assumes: the program is killed.
     #[default]
     #[serde(rename = "abort")]
     Abort,
-    /// It sends no more and waits, as Apache takes it.
+    /// It sends no more and waits, as Apache assumes.
     #[serde(rename = "wait")]
     Wait,
 }
@@ -152,7 +152,7 @@ impl GatewayConfig {
         Ok(Self::usual(Mapping::Path(prefix(path)?)))
     }
 
-    /// All by default.
+    /// The defaults.
     fn usual(mapping: Mapping) -> Self {
         Self {
             mapping,
@@ -306,13 +306,13 @@ impl TryFrom<Written> for GatewayConfig {
 }
 
 impl GatewayConfig {
-    /// Its scripts are files of the site.
+    /// Whether its scripts are files of the site.
     pub(crate) fn looks_in_site(&self) -> bool {
         self.root.is_none() && self.has_files()
     }
 
-    /// Whether it answers requests of that host. One that is for all hosts and whose scripts are files of the
-    /// site passes over hosts that have none.
+    /// Whether it answers requests of that host. A gateway for all hosts whose scripts are files of the site skips
+    /// hosts without files.
     pub(crate) fn is_for(&self, host: &HostConfig) -> bool {
         if self.hosts.is_empty() {
             return !self.looks_in_site() || matches!(host.content, Content::Directory(_));
@@ -320,7 +320,7 @@ impl GatewayConfig {
         self.hosts.iter().any(|name| host.has_name(name))
     }
 
-    /// Each of its scripts is a file of its own.
+    /// Whether each of its scripts is a file of its own.
     pub(crate) fn has_files(&self) -> bool {
         let is_found = self.kind == GatewayKind::Cgi
             || self.root.is_some()
@@ -328,7 +328,7 @@ impl GatewayConfig {
         is_found && self.script.is_none()
     }
 
-    /// What cannot go together, with the reason and the way out.
+    /// Refuses what cannot be combined, with the reason and the way out.
     fn check(&self) -> Result<(), String> {
         let is_bad = |(name, value): &(&String, &String)| {
             name.is_empty() || name.contains(['=', '\0']) || value.contains('\0')
@@ -394,7 +394,7 @@ impl Spawn {
     }
 }
 
-/// What cannot be together with the rest of a configuration.
+/// Refuses gateways that do not fit the rest of the configuration.
 pub(super) fn check_all(config: &SiteConfig) -> Result<(), String> {
     let (hosts, _) = config.all_hosts();
     config.gateways.iter().try_for_each(|gateway| check_hosts(gateway, &hosts))
@@ -412,7 +412,7 @@ fn check_hosts(gateway: &GatewayConfig, hosts: &[HostConfig]) -> Result<(), Stri
     }
     let has_files = |host: &&HostConfig| matches!(host.content, Content::Directory(_));
     let mut its = hosts.iter().filter(|host| gateway.is_for(host)).peekable();
-    // Of those that are named, each; of all, at least one.
+    // Each host that is named must have files; of all hosts, at least one.
     let is_missing = its.peek().is_none() || its.any(|host| !has_files(&host));
     match gateway.looks_in_site() && is_missing {
         true => Err(format!(
@@ -454,7 +454,7 @@ impl From<&GatewayConfig> for Written {
     }
 }
 
-/// With both its slashes.
+/// The path with a slash at both ends.
 fn prefix(path: &str) -> Result<String, String> {
     if !path.starts_with('/') || path.contains(['?', '#', '%']) || path.contains("//") {
         return Err(format!(

@@ -1,5 +1,5 @@
-//! Virtual hosts: `[[host]]`, and `[errors]`, which each may have of its own. Owns what a host takes over
-//! from the top of the file; `hosts` finds the host of a request. Start reading at [`HostConfig`].
+//! Virtual hosts: `[[host]]`, and `[errors]`, which each host may define for itself. Owns what a host inherits from the
+//! top of the file; `hosts` finds the host of a request. Start reading at [`HostConfig`].
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -15,12 +15,12 @@ use super::{AccessLogConfig, Compression, Content, LogFormat, SiteConfig};
 use crate::SiteError;
 use crate::names::{check as check_name, host_name};
 
-/// All that is decided by host.
+/// Everything that is decided per host.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HostConfig {
-    /// How a message names its table; `None`: it is the top of the file.
+    /// How messages name its table; `None`: it is the top of the file.
     pub table: Option<String>,
-    /// Whose requests are its own; `*.example.org` are all beneath it.
+    /// Names whose requests it serves; `*.example.org` means all names beneath it.
     pub names: Vec<String>,
     /// What is served.
     pub content: Content,
@@ -30,21 +30,21 @@ pub struct HostConfig {
     pub listing: bool,
     /// How files are shown.
     pub presentation: Presentation,
-    /// The pages that stand for errors, by status.
+    /// Error pages by status.
     pub errors: BTreeMap<u16, ErrorPage>,
     /// Rules, those of the top of the file first.
     pub rules: Vec<RuleConfig>,
-    /// Where its requests are noted.
+    /// Where its requests are logged.
     pub access_log: AccessLogConfig,
 }
 
 impl HostConfig {
-    /// Whether it is named so in the configuration.
+    /// Whether `name` is one of its names in the configuration.
     pub(crate) fn has_name(&self, name: &str) -> bool {
         self.names.iter().any(|own| host_name(own) == host_name(name))
     }
 
-    /// Has an error say of which table it is.
+    /// Adds the name of its table to an error.
     pub(crate) fn named(&self) -> impl Fn(SiteError) -> SiteError {
         |error: SiteError| match &self.table {
             None => error,
@@ -53,7 +53,7 @@ impl HostConfig {
     }
 }
 
-/// `[[host]]`, as it stands in a file. What it does not say is as at the top of the file.
+/// `[[host]]`, as written in a file. What it leaves out is inherited from the top of the file.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct HostTable {
@@ -88,7 +88,7 @@ pub struct HostTable {
     rule: Vec<RuleConfig>,
 }
 
-/// What stands for an error.
+/// The page that is sent for an error.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(
     untagged,
@@ -96,9 +96,9 @@ pub struct HostTable {
                                { file = \"/etc/joust/404.html\" }"
 )]
 pub enum ErrorPage {
-    /// What lies at that path of the site when it is needed.
+    /// The page at that path of the site, looked up when it is needed.
     OfSite(String),
-    /// A file of its own, which lies anywhere.
+    /// A file anywhere on the machine.
     Own(OwnPage),
 }
 
@@ -110,7 +110,7 @@ pub struct OwnPage {
     pub file: PathBuf,
 }
 
-/// `[host.access_log]`. What it does not say is as in `[access_log]`.
+/// `[host.access_log]`. What it leaves out is as in `[access_log]`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 struct HostLog {
@@ -132,8 +132,8 @@ impl HostLog {
 }
 
 impl SiteConfig {
-    /// The host of requests that name no other one, and after it those that are named. With it the
-    /// index of the host of requests that name none of them.
+    /// All hosts, and the index of the one for requests that name none of them. Unless one of the named hosts is the
+    /// default, that is the top of the file, which then comes first.
     pub fn all_hosts(&self) -> (Vec<HostConfig>, usize) {
         let top = HostConfig {
             table: None,
@@ -153,8 +153,8 @@ impl SiteConfig {
         }
     }
 
-    /// Gives the server that sends plain requests on the hosts of this one, so that each has its log and the
-    /// files that are served in plain; none of what is made of requests, and no more content than that.
+    /// Copies the hosts of this server to the one that redirects plain requests, so that each host keeps its log and
+    /// the files that are served without TLS. Nothing else that a host decides is copied.
     pub(super) fn give_files(&self, to: &mut Self, except: &[String]) {
         let has_files = !except.is_empty();
         let shown = except.iter().flat_map(|path| path.split('/'));
@@ -181,8 +181,8 @@ impl SiteConfig {
         to.default_host = self.default_host;
     }
 
-    /// Where nothing is served at the top of the file, the host that is the default one, or the first,
-    /// is that of requests that name no other. False: there is none.
+    /// Call it if the top of the file serves nothing. The default host, or else the first, then serves requests that
+    /// name no other host. Returns false if there is no host.
     pub fn take_default_host(&mut self) -> bool {
         let index = self.hosts.iter().position(|host| host.default).unwrap_or(0);
         let Some(content) = self.hosts.get(index).and_then(HostTable::content) else {
@@ -229,7 +229,7 @@ impl HostTable {
         }
     }
 
-    /// How a message names it.
+    /// How messages name it.
     fn title(&self) -> String {
         format!("[[host]] {}", self.names.first().map_or("default", String::as_str))
     }
@@ -287,10 +287,10 @@ fn check_errors(errors: &BTreeMap<String, ErrorPage>) -> Result<(), String> {
 
 fn check_hosts(hosts: &[HostTable]) -> Result<(), String> {
     for (number, host) in hosts.iter().enumerate() {
-        // By its place too: one without a name has no other.
+        // Named by its position too: a host may have no name.
         host.check().map_err(|why| format!("{} (table {}): {why}", host.title(), number + 1))?;
     }
-    // As they are compared with those of requests.
+    // In the form in which they are compared with names in requests.
     let mut names: Vec<String> =
         hosts.iter().flat_map(|host| &host.names).map(|name| host_name(name)).collect();
     names.sort_unstable();
@@ -308,7 +308,7 @@ fn check_hosts(hosts: &[HostTable]) -> Result<(), String> {
     }
 }
 
-/// What cannot be together with the rest of a configuration.
+/// Refuses hosts that do not fit the rest of the configuration.
 pub(super) fn check_all(config: &SiteConfig) -> Result<(), String> {
     let default = config.hosts.iter().find(|host| host.default);
     match default.filter(|_| config.default_host.is_none()) {

@@ -1,5 +1,5 @@
-//! How the files of a host are shown: what is hidden, their media types, and the codings they travel in. Owns
-//! the tables `[types]` and `[compression]`. Start reading at [`Presentation`].
+//! How the files of a host are shown: what is hidden, their media types, and the codings they are sent in. Owns the
+//! tables `[types]` and `[compression]`. Start reading at [`Presentation`].
 
 use std::collections::BTreeMap;
 
@@ -10,15 +10,15 @@ use crate::coding::Compression;
 /// How files are shown.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Presentation {
-    /// Names that are hidden, as in `*~`, beside those that begin with a dot.
+    /// Patterns of hidden names, such as `*~`; names that begin with a dot are hidden as well.
     pub hide: Vec<String>,
-    /// Names that are shown though they begin with a dot, as `.well-known`.
+    /// Names that are shown although they begin with a dot, such as `.well-known`.
     pub show: Vec<String>,
-    /// Charset of text; empty: none is said.
+    /// Charset of text; empty: none is sent.
     pub charset: String,
     /// Media type of a file whose extension is unknown.
     pub default_type: String,
-    /// Media types by extension, in lower case, before those that are known.
+    /// Media types by extension, in lower case; they take precedence over the built-in ones.
     pub types: BTreeMap<String, String>,
     /// Codings; `None`: every file is sent as it is.
     pub compression: Option<Compression>,

@@ -1,6 +1,5 @@
-//! `[[rule]]`: what is done with requests that fit a pattern. Owns the form of the table and what
-//! may not stand in one; how a request is matched is in `hosts::rules`.
-//! Start reading at [`RuleConfig`].
+//! `[[rule]]`: what is done with requests that match a pattern. Owns the form of the table and its checks;
+//! `hosts::rules` matches requests. Start reading at [`RuleConfig`].
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -11,58 +10,57 @@ use serde::{Deserialize, Deserializer, Serialize};
 use super::table::{Table, shown_as, taken_as};
 use crate::pattern::{self, PathPattern};
 
-/// A rule: conditions, all of which hold where it applies, and what is done then. Rules are taken in
-/// the order in which they stand.
+/// A rule: conditions, and what is done if all of them hold. Rules apply in the order in which they are written.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct RuleConfig {
     /// The path is this, or lies beneath it; `$1` is what follows.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub prefix: Option<String>,
-    /// The path fits it: `*` any part of a name, `**` any part of a path, `?` a letter.
+    /// The path matches this glob: `*` is any part of a name, `**` any part of a path, `?` one letter.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub glob: Option<String>,
-    /// The path fits it.
+    /// The path matches this regular expression.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub regex: Option<String>,
     /// The method is one of these.
     #[serde(skip_serializing_if = "Vec::is_empty", deserialize_with = "some")]
     pub methods: Vec<String>,
-    /// The host is one of these; `*.example.org` are all beneath it.
+    /// The host is one of these; `*.example.org` means all names beneath it.
     #[serde(skip_serializing_if = "Vec::is_empty", deserialize_with = "some")]
     pub hosts: Vec<String>,
-    /// The request has such a field,
+    /// The request has this header field.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub header: Option<String>,
-    /// and its value fits this regular expression.
+    /// The value of that field matches this regular expression.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub header_matches: Option<String>,
 
-    /// Send the client there: a path, or a URL whose host is written out.
+    /// Redirects the client there: a path, or a URL whose host is written out.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub redirect: Option<String>,
-    /// With this status: 301, 302 (unless set), 303, 307 or 308.
+    /// The status of the redirect: 301, 302 (unless set), 303, 307 or 308.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub status: Option<u16>,
-    /// Whether the query goes with it, unless the redirect has one; so unless set.
+    /// Whether the redirect keeps the query, unless it has one of its own; true unless set.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub keep_query: Option<bool>,
-    /// Go on with this path, within the server.
+    /// Goes on with this path, within the server.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rewrite: Option<String>,
-    /// Refuse with this status.
+    /// Refuses with this status.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub deny: Option<u16>,
-    /// Demand a name and a password.
+    /// Demands a name and a password.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub auth: Option<AuthConfig>,
-    /// Fields that stand in place of those of that name.
+    /// Fields that replace those of the same name.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub set: BTreeMap<String, String>,
-    /// Fields beside those that are there.
+    /// Fields that are added to those already there.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub add: BTreeMap<String, String>,
-    /// Fields that are left out.
+    /// Fields that are removed.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub remove: Vec<String>,
 }
@@ -76,8 +74,7 @@ impl RuleConfig {
     }
 }
 
-/// Fields that frame a message or belong to the connection. To change them would make the next
-/// answer part of this one.
+/// Fields that frame a message or belong to the connection. Changing them could make the next answer part of this one.
 const FRAMING: [&str; 8] = [
     "connection",
     "content-length",
@@ -89,7 +86,7 @@ const FRAMING: [&str; 8] = [
     "upgrade",
 ];
 
-/// Who may.
+/// Who has access.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct AuthConfig {
@@ -97,12 +94,13 @@ pub struct AuthConfig {
     pub realm: String,
     /// Names and bcrypt hashes, as `htpasswd -B` writes them. Read again when it changes.
     pub file: PathBuf,
-    /// Of those, these; none: all.
+    /// Which of those users have access; empty: all.
     #[serde(default, skip_serializing_if = "Vec::is_empty", deserialize_with = "some")]
     pub users: Vec<String>,
 }
 
-/// A list that narrows. An empty one would narrow nothing, though it says that nobody is meant.
+/// Reads a list that restricts. An empty one is refused: it would restrict nothing, though it reads as if it meant
+/// nobody.
 fn some<'de, D: Deserializer<'de>>(list: D) -> Result<Vec<String>, D::Error> {
     let list = Vec::deserialize(list)?;
     match list.is_empty() {
@@ -111,7 +109,7 @@ fn some<'de, D: Deserializer<'de>>(list: D) -> Result<Vec<String>, D::Error> {
     }
 }
 
-/// What is wrong with the first that cannot be, and which it is: they have no names.
+/// Refuses the first invalid rule; the message gives its number, since rules have no names.
 pub(super) fn check_rules(rules: &[RuleConfig]) -> Result<(), String> {
     let check =
         |(index, rule)| check_rule(rule).map_err(|why| format!("rule {}: {why}", index + 1));
@@ -141,7 +139,7 @@ pub(super) static TABLE: Table = Table {
     },
 };
 
-/// What cannot stand in a rule, with the way out.
+/// Refuses an invalid rule, with the way out.
 ///
 /// # Errors
 /// More than one path or action; an invalid pattern; a redirect that could lead to any host; a

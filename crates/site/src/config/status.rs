@@ -1,5 +1,4 @@
-//! Where a server tells about itself, and to whom. Owns how the two are typed. Start
-//! reading at [`StatusConfig`].
+//! The path of the status page, and who may see it. Owns how the two are typed. Start reading at [`StatusConfig`].
 
 use std::fmt;
 use std::net::IpAddr;
@@ -8,36 +7,36 @@ use std::str::FromStr;
 /// The status page.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct StatusConfig {
-    /// The path that it has, exactly; `None`: there is none.
+    /// Its exact path; `None`: there is no status page.
     pub path: Option<String>,
     /// Who may see it.
     pub allow: StatusAllow,
 }
 
-/// Who may see the status page; for everybody else there is none (404).
+/// Who may see the status page; everybody else gets 404.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum StatusAllow {
     /// Clients on the same machine.
     #[default]
     Loopback,
-    /// Everybody who may ask for anything.
+    /// Every client.
     Any,
     /// Clients of these networks.
     Networks(Vec<Network>),
 }
 
-/// Addresses that begin alike.
+/// Addresses with the same first bits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Network {
     address: IpAddr,
-    /// So many bits; at most 32 or 128.
+    /// How many bits; at most 32 or 128.
     bits: u8,
 }
 
 impl StatusAllow {
     /// Whether a client at that address may see it.
     pub fn allows(&self, client: IpAddr) -> bool {
-        // As it looks on a socket that is bound to `[::]`.
+        // On a socket that is bound to `[::]`, an IPv4 client has a mapped IPv6 address.
         let client = client.to_canonical();
         match self {
             Self::Loopback => client.is_loopback(),
@@ -49,7 +48,7 @@ impl StatusAllow {
     /// From the words of a list: `loopback`, `any`, or networks.
     ///
     /// # Errors
-    /// A word that is none of these.
+    /// A word that is not one of these.
     pub fn of(words: &[String]) -> Result<Self, String> {
         match words {
             [word] if word == "loopback" => Ok(Self::Loopback),

@@ -1,5 +1,5 @@
-//! Tables of a configuration file that are read as a whole, by serde: those that repeat, as `[[host]]`,
-//! or hold more than scalars. Start reading at [`Table`].
+//! Tables of a configuration file that serde reads as a whole: those that repeat, such as `[[host]]`, or hold more than
+//! scalars. Start reading at [`Table`].
 //!
 //! To add a table: one file with a struct that serde reads (`deny_unknown_fields`) and its [`Table`], a line
 //! in `config::TABLES`, and a field of `SiteConfig`.
@@ -15,15 +15,15 @@ use super::SiteConfig;
 
 /// A table, or a list of tables of one name.
 pub struct Table {
-    /// What stands in the brackets.
+    /// The name in the brackets.
     pub name: &'static str,
     /// There may be several: its brackets are double.
     pub is_list: bool,
-    /// Takes it. What is wrong with it is an error of serde, which knows the place.
+    /// Reads it into the configuration. A problem is reported as an error of serde, which knows its position.
     pub(super) take: fn(&mut SiteConfig, ValueDeserializer<'_>) -> Result<(), toml::de::Error>,
-    /// All of it as TOML, brackets included; `None`: there is none.
+    /// The whole table as TOML, brackets included; `None`: the configuration has none.
     pub show: fn(&SiteConfig) -> Option<String>,
-    /// One for who has none yet, as TOML: every default that it has, or an example.
+    /// A table to start from, as TOML: all its defaults, or an example.
     pub example: fn() -> String,
 }
 
@@ -33,7 +33,7 @@ impl Table {
         if self.is_list { format!("[[{}]]", self.name) } else { format!("[{}]", self.name) }
     }
 
-    /// Takes what stands in a file.
+    /// Reads the table of a file into `config`.
     ///
     /// # Errors
     /// What is wrong with it, and where.
@@ -60,7 +60,7 @@ impl Table {
     }
 }
 
-/// What serde calls things, and what they are called to who writes a file.
+/// Serde's words, and those that somebody who writes a file knows.
 const PLAIN_WORDS: [(&str, &str); 10] = [
     ("expected a sequence", "expected a list in brackets"),
     ("expected a string", "expected a text in quotes"),
@@ -81,13 +81,13 @@ pub fn in_plain_words(message: &str) -> String {
         .fold(message.to_owned(), |message, (theirs, plain)| message.replace(theirs, plain))
 }
 
-/// The line of a text in which that byte stands.
+/// The line of `text` that contains the byte at `offset`.
 pub fn line_at(text: &str, offset: usize) -> &str {
     let begin = text[..offset].rfind('\n').map_or(0, |end| end + 1);
     text[begin..].lines().next().unwrap_or_default().trim()
 }
 
-/// What stands in a file, as a `T` that `check` finds nothing wrong with.
+/// Reads a value of a file as a `T`, and refuses it if `check` does.
 pub(super) fn taken_as<T: DeserializeOwned>(
     value: ValueDeserializer<'_>,
     check: impl FnOnce(&T) -> Result<(), String>,

@@ -4,11 +4,11 @@ use std::path::PathBuf;
 
 use units::Nanos;
 
-/// The largest content that is served from memory. It is made as a whole at the start, so a slip of
-/// a unit must not ask for more than the machine has.
+/// The largest content that is served from memory. It is made as a whole at the start, so a mistyped unit must not ask
+/// for more than the machine has.
 pub const FIXED_BYTES_MAX: u64 = 1 << 30;
 
-/// What `--access-log FILE|off` means, and other files that need not be.
+/// The file that an option such as `--access-log FILE|off` names.
 pub fn log_file(typed: &str) -> Option<PathBuf> {
     (typed != "off").then(|| typed.into())
 }
@@ -18,7 +18,7 @@ pub fn quoted(text: &str) -> String {
     toml::Value::String(text.to_owned()).to_string()
 }
 
-/// A time without rounding: the largest unit that it is a whole number of.
+/// A time without rounding, in the largest unit that divides it.
 pub fn exact(time: Nanos) -> String {
     let units = [(1_000_000_000, "s"), (1_000_000, "ms"), (1000, "us"), (1, "ns")];
     let (scale, unit) =
@@ -26,7 +26,7 @@ pub fn exact(time: Nanos) -> String {
     format!("{}{unit}", time.0 / scale)
 }
 
-/// Whether texts can be names of files, without a path.
+/// Refuses texts that are not file names, or that contain a path.
 pub fn check_file_names(names: &[String]) -> Result<(), String> {
     match names.iter().find(|name| name.is_empty() || name.contains(['/', '\0'])) {
         Some(name) => Err(format!("`{name}` must be a file name without a path")),
@@ -34,7 +34,7 @@ pub fn check_file_names(names: &[String]) -> Result<(), String> {
     }
 }
 
-/// Whether a text can stand as a media type or charset in a head.
+/// Refuses a text that cannot be sent as a media type or charset.
 pub fn check_media(text: &str) -> Result<(), String> {
     let is_fine = |byte: u8| byte == b' ' || (byte.is_ascii_graphic() && byte != b',');
     match text.bytes().all(is_fine) {

@@ -1,5 +1,5 @@
-//! The table `[tls]`: how the server speaks TLS. Owns what stands in it; `tls` uses it. Start reading
-//! at [`TlsConfig`].
+//! The table `[tls]`: how the server speaks TLS. Owns its keys and checks; `tls` uses it. Start reading at
+//! [`TlsConfig`].
 
 use std::fmt::Write as _;
 use std::net::SocketAddr;
@@ -36,18 +36,18 @@ pub(super) static TABLE: Table = Table {
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct TlsConfig {
-    /// Certificates, chosen by the name that a client asks for (SNI); the first where none fits.
+    /// Certificates, chosen by the name that a client asks for (SNI); the first if none matches.
     pub certificate: Vec<CertificateFiles>,
-    /// A certificate for localhost is made in memory at the start; for trying out.
+    /// Makes a certificate for localhost in memory at the start, for trying out.
     pub self_signed: bool,
-    /// Where plain requests are sent on to the port of TLS; `None`: nowhere.
+    /// Where plain requests are accepted and redirected to the port of TLS; `None`: nowhere.
     pub redirect_from: Option<SocketAddr>,
-    /// Files whose path begins so are served there in plain, from the site of the host: `http-01` of ACME
-    /// (RFC 8555, 8.3) asks a host for them that may not have a certificate yet. None: all is sent on.
+    /// Prefixes of paths whose files are served there without TLS, from the site of the host. `http-01` of ACME (RFC
+    /// 8555, 8.3) requests them from hosts that may not have a certificate yet. Empty: every request is redirected.
     pub redirect_except: Vec<String>,
     /// Older versions are refused.
     pub min_version: MinVersion,
-    /// Whether clients get tickets to resume their sessions with, at any process of the server.
+    /// Whether clients get tickets, with which they can resume their sessions at any process of the server.
     pub session_tickets: bool,
     /// Sessions that each process keeps for clients without tickets; 0: none.
     pub session_cache: u32,
@@ -57,13 +57,13 @@ pub struct TlsConfig {
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CertificateFiles {
-    /// The server's own certificate first, then those between it and an authority.
+    /// The server's own certificate first, then the intermediate ones.
     pub chain: PathBuf,
     /// Its key, not encrypted.
     pub key: PathBuf,
 }
 
-/// The oldest version of TLS that is spoken.
+/// The oldest version of TLS that is accepted.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 pub enum MinVersion {
     /// RFC 5246.
@@ -76,7 +76,7 @@ pub enum MinVersion {
 }
 
 impl Default for TlsConfig {
-    /// Without a certificate, which is yet to be named.
+    /// Without a certificate: one has to be named.
     fn default() -> Self {
         Self {
             certificate: Vec::new(),
@@ -85,7 +85,7 @@ impl Default for TlsConfig {
             redirect_except: vec!["/.well-known/acme-challenge/".to_owned()],
             min_version: MinVersion::default(),
             session_tickets: true,
-            // As many as rustls keeps unless told otherwise.
+            // The default of rustls.
             session_cache: 256,
         }
     }
@@ -108,7 +108,7 @@ impl TlsConfig {
                 "[tls] `redirect_from` must be another port than `listen` ({listen}), got {from}: use port 80, for example"
             ));
         }
-        // As requests have it when it is compared.
+        // In the form that request paths have when they are compared.
         let is_prefix = |path: &str| {
             path.ends_with('/')
                 && SafePath::new(path).is_ok_and(|safe| safe.path() == path.as_bytes())

@@ -2,9 +2,9 @@
 //! of it, and the head that says so. Owns every status the server sends. Start reading at
 //! [`Answerer::answer`].
 //!
-//! Cost of a small file asked for again on a connection: one comparison of the path; the answer lies
-//! ready for the whole second, head and body in one piece. Nothing is copied or allocated, and no
-//! memory is written that other threads use.
+//! Cost of a small file that is requested again on a connection: one comparison of the path. The answer is ready for
+//! the whole second, head and body in one piece. Nothing is copied or allocated, and no memory is written that other
+//! threads use.
 
 use std::io::Write as _;
 use std::sync::Arc;
@@ -28,10 +28,10 @@ use crate::hosts::{ClockReading, Decision, Found, Representation, Stored, Verdic
 use crate::log::line;
 use crate::status;
 
-/// The methods that a file has.
+/// The methods that a file allows.
 const ALLOW: &[u8] = b"Allow: GET, HEAD, OPTIONS\r\n";
 
-/// Of what there is in several codings.
+/// For content that exists in several codings.
 const VARY: &[u8] = b"Vary: Accept-Encoding\r\n";
 
 const WRITES: &str = "a Vec takes every write";
@@ -44,7 +44,7 @@ pub(super) struct Answerer<'a> {
     pub(super) requests_before: u32,
     /// When the request was complete.
     pub(super) complete: Nanos,
-    /// Bytes of the connection up to its end.
+    /// Bytes of the connection up to the end of the request.
     pub(super) taken: u64,
     pub(super) output: &'a mut Output,
     pub(super) journal: &'a mut Journal,
@@ -52,9 +52,9 @@ pub(super) struct Answerer<'a> {
     pub(super) last_file: &'a mut LastFile,
     /// What was decided from the head.
     pub(super) decision: &'a Decision,
-    /// Whether the answer may be sent by itself: no request lies behind that which it answers.
+    /// Whether the answer may be sent by itself: no further request is in the input.
     pub(super) is_last: bool,
-    /// What is to be wrong with the answer; `None`: no fault is planted.
+    /// The planted faults of the answer; `None`: no fault is planted.
     pub(super) flaws: Option<&'a mut Flaws>,
     pub(super) now: Nanos,
 }
@@ -68,9 +68,9 @@ pub(super) struct LastFile {
     decision: Decision,
     /// `None` while it is being answered with.
     found: Option<Arc<Representation>>,
-    /// Until when it may be sent without asking the site.
+    /// Until when it may be sent without a lookup in the site.
     fresh_until: Nanos,
-    /// What is being answered with was the last one already.
+    /// The file that is being sent is the last one again.
     is_repeated: bool,
 }
 
@@ -90,7 +90,7 @@ impl LastFile {
         found
     }
 
-    /// What is put back was found at `target`.
+    /// Notes where the file that is put back was found, and until when it is fresh.
     fn is_of(&mut self, target: &[u8], decision: &Decision, fresh_until: Nanos) {
         self.fresh_until = fresh_until;
         self.decision.clone_from(decision);
@@ -98,8 +98,8 @@ impl LastFile {
         self.target.extend_from_slice(target);
     }
 
-    /// Keeps only fresh content, or an idle connection would hold a page in memory that it never sends again. Keeps no open
-    /// file: the site bounds how many are open, and finding one again costs little compared with sending it.
+    /// Keeps only fresh content, or an idle connection would hold a page in memory that it never sends again. Keeps no
+    /// open file: the site bounds how many are open, and finding one again costs little compared with sending it.
     fn put_back(&mut self, found: Arc<Representation>, now: Nanos) {
         let keeps = now < self.fresh_until && matches!(found.stored(), Stored::Memory(_));
         self.found = keeps.then_some(found);
@@ -109,17 +109,17 @@ impl LastFile {
 /// What the answer says of the connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Connection {
-    /// Whether it goes on.
+    /// Whether it stays open.
     pub(super) keeps: bool,
-    /// Value of a `Keep-Alive` field: seconds, and further requests where they are counted. Only
-    /// for a client that said `keep-alive`, as Apache does.
+    /// Value of a `Keep-Alive` field: seconds, and further requests if they are counted. Only for a client that said
+    /// `keep-alive`, as Apache does.
     pub(super) keep_alive: Option<(u64, Option<u32>)>,
 }
 
-/// To the client of a request that could not be read.
+/// For the answer to a request that could not be read.
 pub(super) const UNREAD: Connection = Connection { keeps: false, keep_alive: None };
 
-/// To a client of HTTP/1.1 that says nothing of the connection, and whose connection goes on.
+/// For a client of HTTP/1.1 that says nothing of the connection, which stays open.
 const KEPT: Connection = Connection { keeps: true, keep_alive: None };
 
 /// How much of an answer is sent.
@@ -130,12 +130,12 @@ enum Extent {
     HeadOnly,
 }
 
-/// Where the head of an answer is that a line tells of.
+/// Where the head of an answer is that a log line describes.
 #[derive(Debug, Clone, Copy)]
 enum AnswerHead<'a> {
     /// In the output's buffer, from there on.
     BeginsAt(usize),
-    /// It was sent, and was this.
+    /// It was sent already; this is a copy.
     Was(&'a [u8]),
 }
 
@@ -148,8 +148,8 @@ pub(super) struct WrittenAnswer {
 }
 
 impl Answerer<'_> {
-    /// Puts the answer to a request into the output, and its line into the journal. `head` is the
-    /// request's, as it came.
+    /// Puts the answer to a request into the output, and its line into the journal. `head` is the request's, as
+    /// received.
     pub(super) fn answer(&mut self, head: &[u8], summary: &RequestSummary, conn: Connection) {
         let start = self.output.buffer.len();
         let written = match self.flaws.take() {
@@ -159,7 +159,7 @@ impl Answerer<'_> {
         self.note(head, start, written, conn);
     }
 
-    /// The answer, but for its line in the journal.
+    /// The answer, without its line in the journal.
     pub(super) fn correct_answer(
         &mut self,
         head: &[u8],
@@ -173,8 +173,8 @@ impl Answerer<'_> {
         }
     }
 
-    /// Whether and how the server is to tell about itself; before any rule, but for a request whose
-    /// host is malformed. Nothing is looked at where no path for it is set.
+    /// Whether the request asks for the status page, and in which form. This comes before any rule, except that a
+    /// malformed host is refused first. Without a path for the status, nothing is looked at.
     fn status_asked(&self, head: &[u8], summary: &RequestSummary) -> Option<status::Form> {
         if !self.site.board.is_watched() || self.decision.verdict == Verdict::Malformed {
             return None;
@@ -203,7 +203,7 @@ impl Answerer<'_> {
         }
     }
 
-    /// What the rules made of it.
+    /// The answer that the rules decided on.
     fn verdict(&mut self, method: Method, conn: Connection) -> WrittenAnswer {
         let extent = if method == Method::Head { Extent::HeadOnly } else { Extent::Whole };
         let decision = self.decision;
@@ -219,8 +219,8 @@ impl Answerer<'_> {
         }
     }
 
-    /// Refuses what could not be read, or did not come in time; the connection ends. `head` is what
-    /// came of it; `text` is the body where the status alone would not say what is wrong.
+    /// Refuses a request that could not be read, or did not arrive in time; the connection ends. `head` is what arrived
+    /// of it; `text` is the body if the status alone does not say what is wrong.
     pub(super) fn refuse(&mut self, status: u16, text: Option<&str>, head: &[u8]) {
         let start = self.output.buffer.len();
         let written = match text {
@@ -243,7 +243,7 @@ impl Answerer<'_> {
         self.note(head, start, written, conn);
     }
 
-    /// An error that is the server's, and may be over soon.
+    /// An error of the server that may be over soon.
     pub(super) fn error(
         &mut self,
         status: u16,
@@ -279,7 +279,7 @@ impl Answerer<'_> {
         self.end_head(conn);
     }
 
-    /// The head that was written last, where the log will ask for it when it has been sent.
+    /// A copy of the head that was written last, if the log needs it once the answer is sent; otherwise empty.
     pub(super) fn head_for_log(&self) -> Box<[u8]> {
         let log = self.site.log.of(self.decision.host());
         match log.is_some_and(|log| log.format().tells_answer()) {
@@ -288,7 +288,7 @@ impl Answerer<'_> {
         }
     }
 
-    /// Puts the line of an answer that a gateway made into the journal: all of it is in the output.
+    /// Puts the line of an answer that a gateway made into the journal, once all of the answer is in the output.
     /// `answer` is its head, as [`Answerer::head_for_log`] gave it.
     pub(super) fn note_relayed(
         &mut self,
@@ -300,7 +300,7 @@ impl Answerer<'_> {
         self.note_as(head, AnswerHead::Was(answer), written, conn);
     }
 
-    /// Answers a request with what lies at another target of this server, whole.
+    /// Answers a request with the whole content of another target of this server.
     pub(super) fn answer_instead(
         &mut self,
         target: &[u8],
@@ -372,7 +372,7 @@ impl Answerer<'_> {
         self.content_at(target, conditional.as_ref(), extent, conn)
     }
 
-    /// What the server tells about itself, which is true now and at no other time.
+    /// The status page, which is true only at this instant.
     fn status(&mut self, form: status::Form, extent: Extent, conn: Connection) -> WrittenAnswer {
         let body = status::render(&self.site.server, &self.site.board, form, self.now);
         self.begin_head(200);
@@ -430,15 +430,15 @@ impl Answerer<'_> {
             Found::NotFound => Missing::Status(404),
             Found::Forbidden => Missing::Status(403),
             Found::NotAcceptable => Missing::NotAcceptable,
-            // The URI is no longer than the limit, or it had not come here: nothing lies there, as with
-            // nginx. A target of 8000 bytes is to be served (RFC 9112, 3).
+            // A target beyond the limit was refused before, so nothing lies there: 404, as in nginx. Targets of 8000
+            // bytes are to be supported (RFC 9112, 3).
             Found::TooLong => Missing::Status(404),
             Found::Busy => Missing::Status(503),
             Found::Failed => Missing::Status(500),
         })
     }
 
-    /// A content, or what conditions and ranges make of it.
+    /// A content, or the answer that conditions and ranges make of it.
     fn representation(
         &mut self,
         of: &Arc<Representation>,
@@ -454,7 +454,7 @@ impl Answerer<'_> {
                 Outcome::Failed => return self.page(412, b"", extent, conn),
             }
             let SelectedFields { if_range, range, .. } = conditional.selected;
-            // What has no validators has no ranges.
+            // Content without validators has no ranges.
             let counts = validators.is_some_and(|current| {
                 conditions::range_counts(if_range, current, self.rendered_time.second())
             });
@@ -466,7 +466,7 @@ impl Answerer<'_> {
                 let count_max = self.site.config.limits.ranges_max as usize;
                 match ranges::select(value, count_max, of.size()) {
                     Selection::Whole => {}
-                    // A body of several parts is not in that coding, and its head could only say so.
+                    // A multipart body is not itself in that coding, but its head would say that it is.
                     Selection::Parts(parts) if parts.len() > 1 && of.coding().is_some() => {}
                     Selection::Unsatisfiable => return self.unsatisfiable(of, conn),
                     Selection::Parts(parts) => return self.partial(of, parts, conn),
@@ -494,7 +494,7 @@ impl Answerer<'_> {
         written
     }
 
-    /// Sends the answer that lies ready for this second. False: there is none.
+    /// Sends the prepared answer of this second. Returns false if there is none.
     fn send_prepared(&mut self, of: &Representation) -> bool {
         let second = self.rendered_time.second();
         let kept = &mut self.output.prepared;
@@ -576,7 +576,7 @@ impl Answerer<'_> {
         if let Some(page) = self.site.hosts.error_page(status, self.decision, time) {
             return self.error_page(&page, status, fields, extent, conn);
         }
-        // Legible on a telephone, and dark where the reader's system is.
+        // Legible on a phone, and dark if the reader's system is.
         const BEFORE: &str = "<!DOCTYPE html>\n<html lang=\"en\">\n\
             <meta name=\"viewport\" content=\"width=device-width\">\n\
             <meta name=\"color-scheme\" content=\"light dark\">\n";
@@ -598,8 +598,8 @@ impl Answerer<'_> {
         WrittenAnswer { status, body_bytes }
     }
 
-    /// A page of the site that stands for an error. Its validators are of another status, so it has
-    /// none here.
+    /// Sends a page of the site as an error page. Its validators belong to the page with another status, so they are
+    /// left out.
     fn error_page(
         &mut self,
         page: &Arc<Representation>,
@@ -637,7 +637,7 @@ impl Answerer<'_> {
         out.extend_from_slice(self.rendered_time.fields());
     }
 
-    /// What is said of the connection, and the empty line.
+    /// Ends the head: the fields about the connection, and the empty line.
     fn end_head(&mut self, conn: Connection) {
         let head_at = self.output.head_at;
         let out = &mut self.output.buffer;
@@ -659,15 +659,15 @@ impl Answerer<'_> {
 
 /// Why there is no content at a target.
 enum Missing {
-    /// It is a directory and was asked for without its slash; the `Location` field.
+    /// It is a directory, and the request lacks the final slash; the `Location` field.
     Moved(String),
-    /// There is, but in no coding that the client takes.
+    /// There is content, but in no coding that the client accepts.
     NotAcceptable,
     Status(u16),
 }
 
-/// `Location` with the slash that a directory needs. The path begins with exactly one slash, so that
-/// it is never taken for another host's (`//host/`), and is escaped, so that it is one line.
+/// `Location` with the slash that a directory needs. The path begins with exactly one slash, so that it is never taken
+/// for the name of another host (`//host/`), and it is escaped, so that it is one line.
 fn location(path: &SafePath<'_>) -> String {
     let mut line = String::from("Location: ");
     escape_path(path.path(), &mut line);

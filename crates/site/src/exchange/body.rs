@@ -1,5 +1,5 @@
-//! The body of a request: taken off the input, and dropped or kept for a gateway. Owns its bounds and what
-//! becomes of one that breaks them. Start reading at [`Exchange::begin_body`].
+//! The body of a request: removed from the input, and discarded or kept for a gateway. Owns its bounds, and what
+//! happens when one is exceeded. Start reading at [`Exchange::begin_body`].
 
 use units::Nanos;
 use wire::{BodyDecoder, BodyLimits, Framing, Piece};
@@ -8,7 +8,7 @@ use super::request_summary::RequestSummary;
 use super::{Close, Exchange, State};
 use crate::gateway::Failure;
 
-/// A body that is taken off the input: dropped, or kept for a gateway.
+/// A body that is removed from the input: discarded, or kept for a gateway.
 #[derive(Debug)]
 pub(super) struct Body {
     decoder: BodyDecoder,
@@ -17,12 +17,12 @@ pub(super) struct Body {
     pub(super) began: Nanos,
     /// Bytes of the body, without framing.
     pub(super) data: u64,
-    /// The most of them.
+    /// The bound on `data`.
     data_max: u64,
 }
 
 impl Exchange<'_> {
-    /// Begins with the body of what `asked` is of. False: it is refused.
+    /// Begins to read the body of the current request. Returns false if it is refused.
     pub(super) fn begin_body(&mut self, now: Nanos) -> bool {
         let RequestSummary { head_len, framing, expects_continue: expects, .. } = self.summary;
         let length = match framing {
@@ -37,7 +37,7 @@ impl Exchange<'_> {
             self.refuse(413, now);
             return false;
         }
-        // Not needed where the body is coming already (RFC 9110, 10.1.1).
+        // Not needed if the body has begun to arrive (RFC 9110, 10.1.1).
         if expects && self.input.bytes().len() == head_len {
             self.output.buffer.extend_from_slice(b"HTTP/1.1 100 Continue\r\n\r\n");
         }
@@ -46,13 +46,13 @@ impl Exchange<'_> {
         true
     }
 
-    /// Drops what has come of a body. False: more bytes are needed, or it is refused.
+    /// Discards what has arrived of a body. Returns false if more bytes are needed, or the body is refused.
     pub(super) fn drop_body(&mut self, now: Nanos) -> bool {
         let State::Body(body) = &mut self.state else { return false };
         let bytes = &self.input.bytes()[body.head_len..];
         let mut used = 0;
-        // All of it before the rest is moved: a move for each chunk, which may be of one byte, would make
-        // chunks a way to keep us busy.
+        // Everything is decoded before the rest is moved. Moving it for each chunk, which may be one byte, would let a
+        // client keep us busy.
         let end = loop {
             let (count, piece) = match body.decoder.decode(&bytes[used..]) {
                 Ok(decoded) => decoded,
@@ -90,7 +90,7 @@ impl Exchange<'_> {
     }
 }
 
-/// How the bytes of a body that have come end.
+/// The result of decoding the bytes that have arrived.
 enum End {
     Whole,
     NeedsMore,

@@ -9,14 +9,14 @@ use wire::etag::{Comparison, EntityTag, any_matches};
 use super::request_summary::{SelectedFields, SingleField};
 use crate::hosts::Validators;
 
-/// What the conditions let happen.
+/// What the conditions allow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Outcome {
     /// Send it.
     Go,
     /// 304: the client has it.
     NotModified,
-    /// 412: it is not what the client thinks.
+    /// 412: the content is not the one that the client expects.
     Failed,
 }
 
@@ -24,12 +24,12 @@ pub(super) enum Outcome {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct ConditionalRequest<'h> {
     pub(super) selected: SelectedFields<&'h [u8]>,
-    /// All fields, for lists that stand in several of them.
+    /// All fields, for lists that are spread over several of them.
     pub(super) fields: Fields<'h>,
 }
 
-/// In the order of RFC 9110, 13.2.2, for GET and HEAD. `current` of a content that has no validators is
-/// `None`: a star is true of it, a tag is not, and a date is ignored.
+/// Evaluates the conditions in the order of RFC 9110, 13.2.2, for GET and HEAD. `current` is `None` for content without
+/// validators: a star matches it, a tag does not, and a date is ignored.
 pub(super) fn evaluate(request: &ConditionalRequest<'_>, current: Option<&Validators>) -> Outcome {
     let ConditionalRequest { selected, fields } = request;
     let tag = current.map(current_tag);
@@ -54,8 +54,8 @@ pub(super) fn evaluate(request: &ConditionalRequest<'_>, current: Option<&Valida
     if modified { Outcome::Go } else { Outcome::NotModified }
 }
 
-/// Whether the ranges count: there is no If-Range, or it names this representation. A date is a
-/// strong validator only if it lies a second or more before now (RFC 9110, 8.8.2.2).
+/// Whether the ranges apply: there is no If-Range, or it names this representation. A date is a strong validator only
+/// if it lies a second or more before now (RFC 9110, 8.8.2.2).
 pub(super) fn range_counts(if_range: SingleField<&[u8]>, current: &Validators, now_s: u64) -> bool {
     let value = match if_range {
         SingleField::Absent => return true,
@@ -76,7 +76,7 @@ fn current_tag(current: &Validators) -> EntityTag<'_> {
 fn date_of(value: SingleField<&[u8]>) -> Option<u64> {
     let text = std::str::from_utf8(value.value()?).ok()?;
     let date = httpdate::parse_http_date(text).ok()?;
-    // Dates before 1970 are older than any file that is told apart here.
+    // A date before 1970 is taken for 1970: no file here is that old.
     Some(date.duration_since(SystemTime::UNIX_EPOCH).map_or(0, |since| since.as_secs()))
 }
 

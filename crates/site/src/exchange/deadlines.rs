@@ -1,5 +1,5 @@
-//! How long a connection may wait for what it waits for, and what happens then. Owns every deadline but those
-//! of gateways (see `gateway_relay`). Start reading at [`Exchange::timed_out`].
+//! How long each wait of a connection may take, and what happens then. Owns every deadline but those of gateways (see
+//! `gateway_relay`). Start reading at [`Exchange::timed_out`].
 
 use units::Nanos;
 
@@ -17,7 +17,7 @@ impl Exchange<'_> {
         if now < self.deadline {
             return;
         }
-        // Not the client lets it wait. What was the server's own fault counts for neither.
+        // The client is not late: a planted fault holds the answer, and that time does not count.
         if self.released(now) > now {
             return self.rearm(now);
         }
@@ -36,7 +36,7 @@ impl Exchange<'_> {
         self.rearm(now);
     }
 
-    /// Sets the deadline of what is waited for now.
+    /// Sets the deadline of the current wait.
     pub(super) fn rearm(&mut self, now: Nanos) {
         let limits = &self.site.config.limits;
         let (from, length) = match &self.state {

@@ -1,7 +1,7 @@
 //! Planted faults between the making of an answer and its sending. Owns what
 //! the exchange asks them, and when; see also `fault`. Start reading at [`Exchange::plan_answer`].
 //!
-//! Where none is planted, each of these is one branch.
+//! Without planted faults, each of these costs one branch.
 
 use units::Nanos;
 
@@ -10,7 +10,8 @@ use super::{Close, Exchange, State, Want};
 use crate::fault::{AnsweredBefore, Faults, Release};
 
 impl Exchange<'_> {
-    /// Whether another answer may be queued behind what is to be sent. With faults none may: each answer is held for a time of its own.
+    /// Whether another answer may be queued behind what is to be sent. With faults none may: each answer is held for a
+    /// time of its own.
     pub(super) fn has_room(&self) -> bool {
         self.output.has_room() && (self.site.faults.is_none() || self.output.is_empty())
     }
@@ -57,7 +58,7 @@ impl Exchange<'_> {
     }
 }
 
-/// What of the output may be sent now, of which there is some.
+/// The part of the output, which is not empty, that may be sent now.
 pub(super) fn want_released<'a>(
     output: &'a Output,
     release: &Release,

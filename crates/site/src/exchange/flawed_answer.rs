@@ -2,8 +2,8 @@
 //! that is not the body's. Owns how a right answer is made wrong; see also `fault`. Start reading at
 //! [`Answerer::flawed_answer`].
 //!
-//! A right answer is made first, whatever it costs, and then changed: what the site, its rules and its
-//! caches do is what they do without a fault.
+//! A right answer is made first and then changed, whatever that costs. So the site, its rules and its caches do the
+//! same as without a fault.
 
 use super::answer::{Answerer, Connection, WrittenAnswer};
 use super::head_edit::edit_head;
@@ -16,8 +16,7 @@ use crate::hosts::{Edit, EditKind};
 const BODY_MAX: u64 = 8 * 1024 * 1024;
 
 impl Answerer<'_> {
-    /// What is answered to a request where faults are planted. Whether the connection ends with it is
-    /// left in `flaws`.
+    /// The answer to a request if faults are planted. Afterwards `flaws` says whether the connection ends with it.
     pub(super) fn flawed_answer(
         &mut self,
         flaws: &mut Flaws,
@@ -48,7 +47,7 @@ impl Answerer<'_> {
         written
     }
 
-    /// The body that is in the output in gzip, unless it is coded or too long.
+    /// Puts the body that is in the output into gzip, unless it is encoded already or too long.
     fn coded(&mut self, written: WrittenAnswer) -> WrittenAnswer {
         let (head_at, body_at) = self.output.open();
         let fields = self.output.buffer[head_at..body_at].to_ascii_lowercase();
@@ -57,7 +56,7 @@ impl Answerer<'_> {
             return written;
         }
         let levels = self.site.config.presentation.compression.clone().unwrap_or_default();
-        // Where its file is shorter by now, or memory is short, the answer is left as it is.
+        // If its file has become shorter, or memory is short, the answer is left as it is.
         let body = self.output.body_bytes(body_at);
         let coded = body.and_then(|body| Coding::Gzip.encode(&body, &levels));
         let Ok(coded) = coded else { return written };
@@ -65,7 +64,7 @@ impl Answerer<'_> {
         WrittenAnswer { body_bytes: coded.len() as u64, ..written }
     }
 
-    /// Puts another body behind the head that is in the output.
+    /// Replaces the body behind the head that is in the output.
     fn replace_body(&mut self, body: &[u8], field: Option<Edit>) {
         let (head_at, body_at) = self.output.open();
         self.output.drop_body(body_at);
@@ -75,7 +74,7 @@ impl Answerer<'_> {
         self.output.buffer.extend_from_slice(body);
     }
 
-    /// Has the head that begins and ends there say these.
+    /// Sets these fields in the head between the two positions.
     fn set_fields(&mut self, head_at: usize, body_at: usize, fields: &[Edit]) {
         let out = &mut self.output.buffer;
         let behind = out.split_off(body_at);

@@ -2,10 +2,10 @@
 //! of the answer. Owns what the client is told of it, and when; see also `gateway`. Start reading at
 //! [`Exchange::ask_gateway`].
 //!
-//! What the gateway gives is read as far as it has come, and sent before more is read: a client that
-//! takes its answer slowly slows the program, and no answer is ever held in memory. One that was read
-//! whole before its head is sent is given its length; else HTTP/1.1 gets chunks, and HTTP/1.0 the end of
-//! the connection.
+//! The gateway's output is read as far as it has arrived, and sent before more is read. So a client that reads its
+//! answer slowly slows the program down, and no answer is held in memory as a whole. If an answer is complete before
+//! its head is sent, the head states its length. Otherwise HTTP/1.1 gets chunks, and HTTP/1.0 the end of the
+//! connection.
 
 use std::os::fd::BorrowedFd;
 
@@ -20,10 +20,10 @@ use crate::config::KeepAlive;
 use crate::gateway::{Awaited, Call, Failure, GatewayOutput, REDIRECTS_MAX, Requested, Route};
 use crate::hosts::Verdict;
 
-/// What [`Exchange::ask_gateway`] came to.
+/// The result of [`Exchange::ask_gateway`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Progress {
-    /// So many bytes were moved, and [`Exchange::want`] says what comes next.
+    /// This many bytes were moved, and [`Exchange::want`] says what comes next.
     Moved(usize),
     /// The file of [`Exchange::awaited`] is not ready.
     Waits,
@@ -32,7 +32,7 @@ pub enum Progress {
 /// What ends the body of an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Body {
-    /// So many bytes more, as the head says.
+    /// This many bytes more, as the head says.
     Length(u64),
     Chunked,
     /// The end of the connection.
@@ -42,8 +42,8 @@ pub(super) enum Body {
 }
 
 impl Exchange<'_> {
-    /// Has the gateway do what it can without waiting: start, take its input, give its output.
-    /// `socket` is the client's.
+    /// Lets the gateway do what it can without waiting: start, take its input, give its output. `socket` is the
+    /// client's.
     ///
     /// # Panics
     /// If no gateway answers: [`Exchange::want`] did not ask for it.
@@ -83,7 +83,7 @@ impl Exchange<'_> {
             Ok(got) => self.relay(got, now),
             Err(failure) => self.fail_gateway(failure, now),
         }
-        // Where it redirected, another one is to be started.
+        // After a redirect within the server, another gateway is to be started.
         let is_same = self.call.as_deref().is_some_and(|call| call.has_started());
         match waits && is_same && self.output.is_empty() && matches!(self.state, State::Gateway) {
             true => Progress::Waits,
@@ -91,13 +91,13 @@ impl Exchange<'_> {
         }
     }
 
-    /// The file that the gateway waits for; `None` where there is none, or it has not started.
+    /// The file that the gateway waits for; `None` if there is none, or the gateway has not started.
     pub fn awaited(&self) -> Option<Awaited<'_>> {
         self.call.as_deref()?.awaited()
     }
 
-    /// Where bytes of a client go that come while its answer is being made; empty where there is no
-    /// room for more. `None`: it sends no more, and that does not matter.
+    /// Room for bytes that the client sends while its answer is being made; empty if there is no room for more. `None`:
+    /// the client sends no more, and that does not matter.
     pub fn room(&mut self) -> Option<&mut [u8]> {
         match &mut self.tls {
             _ if self.half_closed => None,
@@ -106,7 +106,7 @@ impl Exchange<'_> {
         }
     }
 
-    /// Bytes came, or their end, while a gateway works. Those of a next request wait for its answer.
+    /// Bytes or their end arrived while a gateway works. Bytes of the next request wait until this one is answered.
     pub(super) fn received_meanwhile(&mut self, now: Nanos) {
         let aborts = |call: &Call<'_, _>| call.gateway().aborts_on_half_close();
         if self.half_closed && self.call.as_deref().is_some_and(aborts) {
@@ -115,7 +115,7 @@ impl Exchange<'_> {
         self.input.make_room();
     }
 
-    /// Until when the gateway may give nothing.
+    /// Until when the gateway may send nothing.
     pub(super) fn gateway_deadline(&self, now: Nanos) -> Nanos {
         // One that has not started is asked at once.
         match self.call.as_deref() {
@@ -124,7 +124,7 @@ impl Exchange<'_> {
         }
     }
 
-    /// Passes on what the gateway gave.
+    /// Passes on the gateway's output.
     fn relay(&mut self, got: GatewayOutput, now: Nanos) {
         let ended = got == GatewayOutput::End;
         let Some(call) = self.call.as_deref_mut() else { return };
@@ -150,9 +150,9 @@ impl Exchange<'_> {
         self.relay_body(ended, now);
     }
 
-    /// Whether a head leaves with the first bytes of its body: they are on their way where it says how many,
-    /// and a packet of its own would cost both sides as much as they do. One that says none leaves at once:
-    /// a client may wait for the head of a stream.
+    /// Whether a head waits for the first bytes of its body. If it states a length they are on their way, and a packet
+    /// for the head alone would cost both sides as much as they do. A head without a length leaves at once: a client
+    /// may wait for the head of a stream.
     fn head_waits(&self, head: &CgiHead) -> bool {
         let Some(call) = self.call.as_deref() else { return false };
         let is_due = head.content_length.is_some_and(|length| length > 0);
@@ -249,7 +249,7 @@ impl Exchange<'_> {
         self.end_if_planned();
     }
 
-    /// The gateway failed: an error page, or the end of the connection where its answer has begun.
+    /// The gateway failed: an error page, or the end of the connection if its answer has begun.
     pub(super) fn fail_gateway(&mut self, failure: Failure, now: Nanos) {
         self.note_failure(&failure);
         let Some(call) = self.call.as_deref() else { return };
@@ -264,7 +264,7 @@ impl Exchange<'_> {
         self.after_answer(conn);
     }
 
-    /// The answer cannot be completed, which only the end of the connection can say.
+    /// The answer cannot be completed; only the end of the connection can tell the client so.
     fn cut_gateway(&mut self, now: Nanos) {
         self.note_unfinished(now);
         if let Some(tls) = &mut self.tls {
@@ -273,7 +273,7 @@ impl Exchange<'_> {
         self.state = State::Close(Close::Normal);
     }
 
-    /// The gateway gave nothing for as long as it may.
+    /// The gateway has sent nothing for as long as it may.
     pub(super) fn gateway_timed_out(&mut self, now: Nanos) {
         self.fail_gateway(Failure::new(504, "it sent nothing within its `timeout`"), now);
     }
@@ -291,14 +291,14 @@ impl Exchange<'_> {
         self.tell_sent();
     }
 
-    /// Writes the line of an answer whose last bytes had left before its end was known: nothing that is
-    /// sent after them would do so.
+    /// Writes the log line of an answer whose last bytes had left before its end was known: no later send would write
+    /// it.
     fn tell_sent(&mut self) {
         self.journal.sent(self.output.sent(), &self.site.log);
     }
 
-    /// What `target` answers to GET goes to the client, as if it had asked for that (RFC 3875, 6.2.2).
-    /// What is to be done with it, and which gateway answers, if any, is decided as for a request.
+    /// Sends the client what `target` answers to GET, as if the client had requested that (RFC 3875, 6.2.2). Rules and
+    /// gateways decide on it as on a request.
     fn redirect(&mut self, target: Vec<u8>, now: Nanos) {
         let Some(call) = self.call.as_deref_mut() else { return };
         let redirects = call.redirects() + 1;
@@ -327,15 +327,15 @@ impl Exchange<'_> {
         let (mut answerer, head, summary) = self.answerer(now);
         match serves {
             true => answerer.answer_instead(&target, head, summary, conn),
-            // Denied, sent elsewhere, or asked for a password.
+            // Denied, redirected, or asked for a password.
             false => answerer.answer(head, summary, conn),
         }
         self.plan_release();
         self.after_answer(conn);
     }
 
-    /// Has rules and hosts decide on `target` as if the client had asked for it; not for the next request
-    /// with the same head. False: it is no target.
+    /// Lets rules and hosts decide on `target` as if the client had requested it. The decision does not hold for the
+    /// next request with the same head. Returns false if `target` is invalid.
     fn decide_on(&mut self, target: &[u8], now: Nanos) -> bool {
         let Self { parser, decision, input, site, .. } = self;
         let Ok(target) = std::str::from_utf8(target) else { return false };
@@ -346,8 +346,8 @@ impl Exchange<'_> {
         true
     }
 
-    /// Begins with the request of the first head, which a gateway answers. False: more bytes are needed,
-    /// or the gateway's turn has come.
+    /// Begins with the request of the first head, which a gateway answers. Returns false if more bytes are needed, or
+    /// if it is the gateway's turn now.
     pub(super) fn call_gateway(&mut self, route: Route, now: Nanos) -> bool {
         if self.call.is_none() {
             let asked = self.summary.target.in_head(self.input.bytes());
@@ -368,7 +368,7 @@ impl Exchange<'_> {
         false
     }
 
-    /// Says in the error log why there is no answer.
+    /// Notes in the error log why there is no answer.
     pub(super) fn note_failure(&self, failure: &Failure) {
         if let (Some(call), Some(why)) = (self.call.as_deref(), &failure.why) {
             call.note(why);
@@ -399,7 +399,7 @@ impl Exchange<'_> {
         (answerer, &input.bytes()[..summary.head_len], summary)
     }
 
-    /// What is said of the connection in an answer that a gateway has to do with.
+    /// What an answer that a gateway makes says of the connection.
     fn goes_on(&self, body: Body) -> Connection {
         let configured = self.site.config.keep_alive;
         let enabled = configured.enabled && !self.finishing && body != Body::Close;
@@ -415,6 +415,6 @@ pub(super) struct RelayedAnswer {
     pub(super) status: u16,
     /// Bytes of the body that were put into the output.
     pub(super) sent: u64,
-    /// Its head, where the log will tell of it; else empty.
+    /// Its head if the log needs it; otherwise empty.
     pub(super) head: Box<[u8]>,
 }

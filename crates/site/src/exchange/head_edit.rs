@@ -1,11 +1,11 @@
-//! Changes of an answer's head that was written already: fields that rules set, add or remove.
+//! Changes to the head of an answer that was written already: fields that rules set, add or remove.
 
 use std::io::Write as _;
 
 use crate::hosts::{Edit, EditKind};
 
-/// Changes the fields of the head that begins there and has not ended yet. It was checked when the
-/// rule was read that the field breaks nothing.
+/// Changes a field of the head that begins at `head_at` and has not ended yet. That the field breaks nothing was
+/// checked when the rule was read.
 pub(super) fn edit_head(out: &mut Vec<u8>, head_at: usize, edit: &Edit) {
     let name = edit.name.as_bytes();
     if !matches!(edit.how, EditKind::Add(_)) {

@@ -1,27 +1,26 @@
 //! The bytes of a connection that were received and not used yet. Owns their buffer and its growth. Start
 //! reading at [`Input::room`].
 
-/// What a buffer has at first, and in which most requests fit, several at once where a client
-/// pipelines.
+/// First size of a buffer: most requests fit into it, and several if a client pipelines.
 const ROOM_FIRST: usize = 4096;
 
-/// Room that a read is given at the least, while the bound allows it.
+/// The least room for a read, as far as the bound allows it.
 const ROOM_MIN: usize = 512;
 
-/// A buffer that grows as far as its bound, and that is used from `start` to `end`.
+/// A buffer that grows up to its bound; the bytes from `start` to `end` are unused.
 #[derive(Debug)]
 pub(super) struct Input {
     /// Its length is the room that there is.
     buffer: Vec<u8>,
-    /// Where what was not used begins; at most `end`.
+    /// Where the unused bytes begin; at most `end`.
     start: usize,
-    /// Where it ends; at most `buffer.len()`.
+    /// Where they end; at most `buffer.len()`.
     end: usize,
     len_max: usize,
 }
 
 impl Input {
-    /// For at most `len_max` unused bytes. The buffer comes with the first read, or is lent before.
+    /// For at most `len_max` unused bytes. The buffer is allocated for the first read, unless one is lent before.
     pub(super) fn new(len_max: usize) -> Self {
         Self { buffer: Vec::new(), start: 0, end: 0, len_max }
     }
@@ -62,7 +61,7 @@ impl Input {
         self.start == self.end
     }
 
-    /// Makes room to read into where there is little; where it stays none, the bound is reached.
+    /// Makes room to read into if there is little. If there is none afterwards, the bound is reached.
     pub(super) fn make_room(&mut self) {
         if self.start == self.end {
             (self.start, self.end) = (0, 0);

@@ -1,6 +1,5 @@
-//! The lines of the access logs that wait for their answers to be sent. Owns the link between bytes sent and
-//! lines due; see also `log::line`. Start reading at [`Journal::begin`]. With all logs off nothing here does
-//! anything.
+//! The lines of the access logs that wait for their answers to be sent. Owns the link between bytes sent and lines due;
+//! see also `log::line`. Start reading at [`Journal::begin`]. With all logs off, nothing here has an effect.
 
 use units::Nanos;
 
@@ -15,23 +14,23 @@ pub(super) struct Journal {
     /// What is missing in them, in order.
     placeholders: Vec<Placeholder>,
     due: Vec<Due>,
-    /// Lines of `due` that were written.
+    /// How many lines of `due` were written.
     written: usize,
     /// A line, while it is put together.
     line: Vec<u8>,
-    /// Bytes of the connection that the requests so far have taken, and that their answers end at.
+    /// Bytes of the connection up to the end of the last request, and (`ended`) up to the end of its answer.
     taken: u64,
     ended: u64,
 }
 
-/// A line without what is known late.
+/// A line without the values that are known only when the answer was sent.
 #[derive(Debug, Clone, Copy)]
 struct Due {
-    /// The host, whose log it is of.
+    /// The host in whose log it is written.
     host: usize,
     /// Where its text ends; it begins where that of the one before ends.
     text_end: usize,
-    /// Of `placeholders`, likewise.
+    /// The same for `placeholders`.
     placeholders_end: usize,
     /// When its request was complete.
     began: Nanos,
@@ -40,14 +39,14 @@ struct Due {
     answered: LoggedAnswer,
 }
 
-/// What an answer is.
+/// What the journal knows of an answer.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct LoggedAnswer {
-    /// Bytes of its body that are to be sent; 0 for HEAD. They are the last of it.
+    /// Bytes of its body that are to be sent, and which come last; 0 for HEAD.
     pub(super) body_bytes: u64,
     /// Bytes of the connection after which it is sent whole.
     pub(super) ends_at: u64,
-    /// The connection goes on after it.
+    /// The connection stays open after it.
     pub(super) keeps: bool,
 }
 
@@ -81,7 +80,7 @@ impl Journal {
         self.ended = answered.ends_at;
     }
 
-    /// Notes an answer; its line is written to the log of that host when it was sent.
+    /// Notes an answer. Its line is written to the log of that host once the answer is sent.
     pub(super) fn begin(
         &mut self,
         host: usize,
@@ -111,7 +110,7 @@ impl Journal {
         }
     }
 
-    /// The connection ended after `sent` bytes: what was cut is noted with what was sent of it.
+    /// The connection ended after `sent` bytes: unfinished answers are logged with what was sent of them.
     pub(super) fn cut(&mut self, sent: u64, logs: &AccessLogs) {
         while let Some(&due) = self.due.get(self.written) {
             self.write(due, sent, logs);

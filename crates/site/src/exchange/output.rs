@@ -1,10 +1,10 @@
-//! The bytes of a connection that are to be sent. Owns their order: a buffer of heads and small bodies, then
-//! a part of a file, and for several ranges again. Start reading at [`Output::next`].
+//! The bytes of a connection that are to be sent. Owns their order: a buffer of heads and small bodies, then a part of
+//! a file; several ranges repeat both. Start reading at [`Output::next`].
 //!
-//! A body of a few KiB is copied behind its head: a copy of 4 KiB takes 60 ns, the second part of a
-//! gathering write about as much in the kernel, and answers of pipelined requests leave as one write.
-//! Where the same answer is sent again within a second, it is not even copied: it lies ready in one
-//! piece, which all connections share, so that it stays in the processor's cache.
+//! A body of a few KiB is copied behind its head: a copy of 4 KiB takes 60 ns, and the second part of a gathering write
+//! takes about as much in the kernel. Copied answers of pipelined requests also leave in one write. An answer that is
+//! sent again within a second is not even copied: it is ready in one piece that all connections share, so it stays in
+//! the processor's cache.
 
 use std::io;
 use std::ops::Range;
@@ -16,7 +16,7 @@ use rustix::io::pread;
 use super::Want;
 use crate::hosts::{Prepared, Representation, Stored};
 
-/// Bytes of a body that is copied behind its head.
+/// The largest body that is copied behind its head.
 pub(super) const COPIED_MAX: u64 = 8 * 1024;
 
 /// While more than this lies in the buffer, no further pipelined request is answered.
@@ -38,10 +38,10 @@ pub(super) struct Output {
     body: Option<Span>,
     /// Sent after those.
     parts: Option<Parts>,
-    /// The answer that the connection's last content gives, where it lies ready: it is kept when it
-    /// was sent, since the next one is most often the same.
+    /// The prepared answer with the connection's last content, if there is one. It is kept after it was sent, since the
+    /// next answer is most often the same.
     pub(super) prepared: Option<Arc<Prepared>>,
-    /// What of it is to be sent. Where there is any, there is nothing else.
+    /// What of it is to be sent. If this is not empty, nothing else is to be sent.
     prepared_left: Range<usize>,
     /// Bytes sent since the connection began.
     sent: u64,
@@ -57,7 +57,7 @@ struct Span {
 /// The parts of a multipart body that follow.
 #[derive(Debug)]
 pub(super) struct Parts {
-    /// Of what.
+    /// The representation that they are parts of.
     pub(super) of: Arc<Representation>,
     /// Head (boundary and fields) and range of each part, the next one last.
     pub(super) left: Vec<(String, Range<u64>)>,
@@ -65,23 +65,23 @@ pub(super) struct Parts {
     pub(super) end: String,
 }
 
-/// Buffers that nobody sends from just now.
+/// Buffers that no connection uses at the moment.
 #[derive(Debug)]
 pub(super) struct Outputs {
-    /// At most `most`, of [`KEPT_MAX`] bytes at most each.
+    /// At most `most`, each of at most [`KEPT_MAX`] bytes.
     buffers: Vec<Vec<u8>>,
     most: usize,
 }
 
 impl Outputs {
-    /// At most so many.
+    /// Keeps at most `most` buffers.
     pub(super) fn new(most: usize) -> Self {
         Self { buffers: Vec::new(), most }
     }
 }
 
 impl Output {
-    /// Nothing to send, on another connection.
+    /// Empties it for another connection.
     pub(super) fn reset(&mut self) {
         let mut buffer = std::mem::take(&mut self.buffer);
         buffer.clear();
@@ -100,8 +100,8 @@ impl Output {
         }
     }
 
-    /// Gives its buffer to `spare`, if there is nothing in it; one that has grown, or for which there is
-    /// no place, is freed.
+    /// Gives its buffer to `spare` if there is nothing in it. A buffer that has grown, or that finds no place there, is
+    /// freed.
     #[inline]
     pub(super) fn take_back(&mut self, spare: &mut Outputs) {
         if self.buffer.is_empty() && self.buffer.capacity() > 0 {
@@ -147,8 +147,8 @@ impl Output {
         }
     }
 
-    /// Puts a part of a representation behind the buffer; copied where it is small and in memory.
-    /// Nothing may lie behind the buffer yet.
+    /// Puts a part of a representation behind the buffer, copied if it is small and in memory. Nothing may lie behind
+    /// the buffer yet.
     pub(super) fn body(&mut self, of: &Arc<Representation>, range: Range<u64>) {
         assert!(self.body.is_none(), "a body is put behind another");
         match of.stored() {
@@ -159,7 +159,7 @@ impl Output {
         }
     }
 
-    /// Sends the prepared answer, if there is one: copied where other answers leave with it.
+    /// Sends the prepared answer, if there is one; it is copied if other answers leave with it.
     pub(super) fn send_prepared(&mut self, is_last: bool) -> bool {
         let is_alone = is_last && self.is_empty();
         match &self.prepared {
@@ -176,7 +176,7 @@ impl Output {
         self.begin_part();
     }
 
-    /// What to send next; there is something.
+    /// What to send next. There must be something.
     pub(super) fn next(&self) -> Want<'_> {
         if let Some(prepared) = self.prepared.as_ref().filter(|_| !self.prepared_left.is_empty()) {
             return Want::Write { head: &prepared.bytes()[self.prepared_left.clone()], body: &[] };
@@ -194,8 +194,8 @@ impl Output {
         }
     }
 
-    /// What [`Output::sent`] will be when the head of the one answer that is here, and of which nothing
-    /// was sent yet, has been sent; `None` where it is all head. A head lies in one piece.
+    /// For the only answer here, of which nothing was sent yet: what [`Output::sent`] will be once its head has been
+    /// sent; `None` if it is all head. A head lies in one piece.
     pub(super) fn body_at(&self) -> Option<u64> {
         let (Want::Write { head, .. } | Want::File { head, .. }) = self.next() else { return None };
         let end = head.windows(4).position(|bytes| bytes == b"\r\n\r\n")? + 4;
@@ -203,8 +203,8 @@ impl Output {
         (at < self.ends_at()).then_some(at)
     }
 
-    /// The one answer that is here, and of which nothing was sent yet, as one that may be changed: its
-    /// head lies in the buffer from the first of these on, and what follows it from the second on.
+    /// Makes the only answer here, of which nothing was sent yet, changeable. Its head begins in the buffer at the
+    /// first position returned, and what follows the head at the second.
     pub(super) fn open(&mut self) -> (usize, usize) {
         if let Some(prepared) = self.prepared.as_ref().filter(|_| !self.prepared_left.is_empty()) {
             self.buffer.extend_from_slice(prepared.bytes());
@@ -243,7 +243,7 @@ impl Output {
         Ok(bytes)
     }
 
-    /// Takes the body of that answer off it.
+    /// Removes the body of that answer.
     pub(super) fn drop_body(&mut self, body_at: usize) {
         self.buffer.truncate(body_at);
         self.body = None;
@@ -276,8 +276,8 @@ impl Output {
         }
     }
 
-    /// Puts the next parts into their place, as many as are small and one that is not; after the
-    /// last, the end of the body.
+    /// Queues the next parts: all small ones up to the first that is not small, and that one. After the last part it
+    /// queues the end of the body.
     fn begin_part(&mut self) {
         let Some(mut parts) = self.parts.take() else { return };
         while let Some((head, range)) = parts.left.pop() {

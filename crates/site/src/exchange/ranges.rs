@@ -1,5 +1,5 @@
-//! Ranges of a representation: which are sent, and how several travel as one body (RFC 9110, 14 and 15.3.7).
-//! Owns merging and multipart/byteranges. Start reading at [`select`].
+//! Ranges of a representation: which are sent, and how several are sent as one body (RFC 9110, 14 and 15.3.7). Owns
+//! merging and multipart/byteranges. Start reading at [`select`].
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -9,8 +9,8 @@ use wire::range::{RangeRequest, Selection};
 use super::output::Parts;
 use crate::hosts::Representation;
 
-/// What of `size` bytes is asked for by the value of a Range field. Ranges that overlap or touch are
-/// sent as one, in rising order (RFC 9110, 15.3.7.2); others in the order asked for.
+/// The parts of `size` bytes that the value of a Range field asks for. Ranges that overlap or touch are sent as one, in
+/// rising order (RFC 9110, 15.3.7.2); others in the order asked for.
 pub(super) fn select(value: &[u8], count_max: usize, size: u64) -> Selection {
     match RangeRequest::parse(value, count_max).select(size) {
         Selection::Parts(parts) if parts.len() > 1 => Selection::Parts(merged(parts)),
@@ -40,15 +40,15 @@ pub(super) struct Multipart {
 }
 
 impl Multipart {
-    /// The body of several ranges. `seed` makes the boundary one that no content can have been
-    /// written to hold (RFC 2046, 5.1.1).
+    /// The body of several ranges. `seed` makes the boundary unpredictable, so that no content can have been written to
+    /// contain it (RFC 2046, 5.1.1).
     pub(super) fn new(of: &Arc<Representation>, ranges: Vec<Range<u64>>, seed: u64) -> Self {
         let mixed = (seed ^ of.size()).wrapping_mul(0x9e37_79b9_7f4a_7c15);
         let boundary = format!("joust-{mixed:016x}");
         let end = format!("\r\n--{boundary}--\r\n");
         let mut length = end.len() as u64;
         let mut left = Vec::with_capacity(ranges.len());
-        // The next part lies last, so they are taken in reverse.
+        // `left` holds the next part last, so the ranges are taken in reverse.
         for range in ranges.into_iter().rev() {
             let head = format!(
                 "\r\n--{boundary}\r\nContent-Type: {}\r\nContent-Range: bytes {}-{}/{}\r\n\r\n",

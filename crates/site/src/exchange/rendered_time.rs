@@ -10,24 +10,24 @@ use jiff::tz::TimeZone;
 /// What every answer of one second begins with.
 #[derive(Debug)]
 pub(super) struct RenderedTime {
-    /// Seconds since 1970 that the texts are of.
+    /// The second that the texts are for, since 1970.
     second: u64,
     /// `Date` and `Server`, each with its CRLF.
     fields: String,
     /// The same with the status line of a 200 before it.
     ok: String,
-    /// As `%t` of the log, in brackets; empty where the log is off.
+    /// As `%t` of the log, in brackets; empty if the log is off.
     logged: String,
 }
 
 impl RenderedTime {
-    /// Of no time yet.
+    /// Nothing is rendered yet.
     pub(super) fn new() -> Self {
         let [fields, ok, logged] = [const { String::new() }; 3];
         Self { second: u64::MAX, fields, ok, logged }
     }
 
-    /// Renders the texts anew if `second` is another one. `zone` is that of the log, if it is on.
+    /// Renders the texts again if `second` has changed. `zone` is that of the log, if it is on.
     pub(super) fn set(&mut self, second: u64, zone: Option<&TimeZone>) {
         if self.second == second {
             return;

@@ -20,7 +20,7 @@ pub(super) struct RequestSummary {
     pub(super) target: HeadSpan,
     pub(super) version: Version,
     pub(super) framing: Framing,
-    /// It says that it has a body, which may be empty.
+    /// It announces a body, which may be empty.
     pub(super) has_body: bool,
     /// Which gateway answers it, if one does.
     pub(super) gateway: Option<Route>,
@@ -30,7 +30,7 @@ pub(super) struct RequestSummary {
     pub(super) keep_alive_token: bool,
     pub(super) expects_continue: bool,
     pub(super) fields: SelectedFields<HeadSpan>,
-    /// Whether any condition or range is there.
+    /// Whether it has any condition or range.
     pub(super) is_conditional: bool,
 }
 
@@ -40,22 +40,22 @@ pub(super) enum Method {
     Get,
     Head,
     Options,
-    /// It exists, and a file does not have it: 405.
+    /// A known method that a file does not allow: 405.
     NotAllowed,
     /// 501 (RFC 9110, 9.1).
     Unknown,
 }
 
-/// A part of a head: so many bytes from its beginning, to so many.
+/// A part of a head, by the bytes from the head's beginning to the part's start and end.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub(super) struct HeadSpan {
     start: u32,
     end: u32,
 }
 
-/// The fields that a server of files heeds. A field that may stand only once and is repeated counts
-/// as malformed, which for each of these means: as if it were not there, or never true. Lists of tags
-/// may be repeated, and are then looked up in the head (see `conditions`).
+/// The fields that matter to a server of files. A field that may occur only once and is repeated is malformed. For each
+/// of these that means: as if it were not there, or never true. Lists of tags may be repeated, and are then looked up
+/// in the head (see `conditions`).
 #[derive(Debug, Default, Clone, Copy)]
 pub(super) struct SelectedFields<T> {
     pub(super) if_match: SingleField<T>,
@@ -66,7 +66,7 @@ pub(super) struct SelectedFields<T> {
     pub(super) range: SingleField<T>,
 }
 
-/// A field that should stand once.
+/// A field that should occur once.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub(super) enum SingleField<T> {
     #[default]
@@ -98,9 +98,9 @@ impl<T: Copy> SingleField<T> {
 }
 
 impl HeadSpan {
-    /// Where `part` stands in `head`, of which it is a part.
+    /// Where `part`, which is a part of `head`, lies in it.
     fn of(part: &[u8], head: &[u8]) -> Self {
-        // What is empty may be a part of nothing.
+        // An empty part need not lie in `head`.
         if part.is_empty() {
             return Self::default();
         }
@@ -109,7 +109,7 @@ impl HeadSpan {
         Self { start: at(start), end: at(start + part.len()) }
     }
 
-    /// The part of `head` that stands here.
+    /// The bytes of `head` at this place.
     pub(super) fn in_head(self, head: &[u8]) -> &[u8] {
         &head[Range::from(self)]
     }
@@ -137,7 +137,7 @@ impl SelectedFields<HeadSpan> {
 }
 
 impl Method {
-    /// Methods are told apart by case (RFC 9110, 9.1).
+    /// Methods are case-sensitive (RFC 9110, 9.1).
     fn of(name: &str) -> Self {
         match name {
             "GET" => Self::Get,
@@ -150,7 +150,7 @@ impl Method {
 }
 
 impl RequestSummary {
-    /// Nothing yet.
+    /// Before any request was read.
     pub(super) fn nothing() -> Self {
         Self {
             head_len: 0,
@@ -168,8 +168,8 @@ impl RequestSummary {
         }
     }
 
-    /// What `request` asks for, which was read from the beginning of `bytes`. Fields are told apart
-    /// by the length of the name first.
+    /// What `request`, which was read from the beginning of `bytes`, asks for. The length of a field's name is compared
+    /// first.
     pub(super) fn of(request: &Request<'_>, bytes: &[u8]) -> Self {
         let head = &bytes[..request.head_len];
         let mut summary = Self {

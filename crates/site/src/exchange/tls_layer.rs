@@ -2,11 +2,11 @@
 //! is encrypted before it is sent. Owns the encrypted bytes, and when a piece of the output counts as sent.
 //! Start reading at [`Exchange::want_secure`].
 //!
-//! The output is not emptied into the encrypted buffer: a piece of it is encrypted, and is taken from it
-//! once all of that piece has left. So the log, the deadlines and planted faults see what they see without
-//! TLS, in steps of one piece. A file cannot be sent by the kernel, which does not encrypt: so the model reads a piece of it (`Want::Load`).
+//! The output is encrypted piece by piece, and a piece is removed from the output only when all of it has left. So the
+//! log, the deadlines and planted faults see what they see without TLS, in steps of one piece. The kernel cannot send a
+//! file, since it does not encrypt, so the model reads a piece of it (`Want::Load`).
 //!
-//! A connection keeps 4 KB for what it receives, and what rustls keeps; pieces are given back when an answer
+//! A connection keeps 4 KB for what it receives, and what rustls keeps; the memory of pieces is released when an answer
 //! has been sent. A connection without TLS pays for one comparison in each of `want`, `received`, `wrote`.
 
 use units::Nanos;
@@ -20,7 +20,7 @@ use crate::log::Level;
 /// Encrypted bytes that one read takes at first: a client's hello, or a few requests.
 const ROOM_FIRST: usize = 4096;
 
-/// The same where a read filled all of it: a record (RFC 8446, 5.1).
+/// The same after a read that filled all of it: one record (RFC 8446, 5.1).
 const ROOM_MAX: usize = 17 * 1024;
 
 /// Bytes of the output that are encrypted at once: two records. A slow client holds twice that, plain and
@@ -30,7 +30,7 @@ const PIECE_MAX: usize = 32 * 1024;
 /// Capacity that the buffer of encrypted bytes keeps between two answers.
 const KEPT_MAX: usize = 8 * 1024;
 
-/// To a client that speaks HTTP without TLS.
+/// The answer to a client that speaks HTTP without TLS.
 const CLEARTEXT: &str =
     "This port speaks HTTPS, and the request came in plain HTTP: ask with https:// instead.\n";
 
@@ -48,13 +48,13 @@ pub(super) struct TlsLayer {
     /// Encrypted bytes to be sent.
     sealed: Vec<u8>,
     sealed_sent: usize,
-    /// Bytes of the output that are in `sealed`; 0: it holds only what TLS itself has to say.
+    /// Bytes of the output that are in `sealed`; 0: it holds only messages of TLS itself.
     covers: usize,
     /// A piece of the file that is being sent; empty: none was read.
     piece: Vec<u8>,
     /// The client has said that it sends no more, or TCP has ended.
     has_ended: bool,
-    /// Nothing is encrypted any more: close_notify or an alert was, or the connection is lost.
+    /// Nothing more is encrypted: close_notify or an alert already was, or the connection is lost.
     is_shut: bool,
 }
 
@@ -69,7 +69,7 @@ enum Plan {
 }
 
 impl TlsLayer {
-    /// For a connection of this site, if it is one of TLS.
+    /// For a connection of this site, if the site uses TLS.
     pub(super) fn of(site: &Site) -> Option<Box<Self>> {
         let tls = site.tls.as_ref()?;
         Some(Box::new(Self {
@@ -98,13 +98,13 @@ impl TlsLayer {
         !self.is_sending() && self.plain.is_empty()
     }
 
-    /// Where bytes of the client go that come while its answer is being made; empty where those before
-    /// have found no place yet.
+    /// Room for bytes that the client sends while its answer is being made; empty while earlier bytes wait for their
+    /// place.
     pub(super) fn room(&mut self) -> &mut [u8] {
         if self.plain.is_empty() { &mut self.room } else { &mut [] }
     }
 
-    /// The answer that is being sent is not whole, and close_notify would say that it is (RFC 9112, 9.8).
+    /// Leaves out close_notify: it would say that the answer is complete, and it is not (RFC 9112, 9.8).
     pub(super) fn omit_end(&mut self) {
         self.is_shut = true;
     }
@@ -118,7 +118,7 @@ impl TlsLayer {
         self.piece = Vec::new();
     }
 
-    /// Moves decrypted bytes into the input, as many as it has room for; how many.
+    /// Moves decrypted bytes into the input, as many as it has room for; returns how many.
     fn fill(&mut self, input: &mut Input) -> usize {
         input.make_room();
         let left = &self.plain[self.plain_used..];
@@ -171,7 +171,7 @@ impl<'s> Exchange<'s> {
         }
     }
 
-    /// Encrypts the next piece of the output where none is on its way, and says what is to be done.
+    /// Encrypts the next piece of the output if none is on its way, and returns what is to be done.
     fn plan_secure(&mut self, now: impl FnOnce() -> Nanos) -> Plan {
         let Self { tls, output, state, site, release, .. } = self;
         let tls = tls.as_deref_mut().expect("this is a connection with TLS");
@@ -219,8 +219,8 @@ impl<'s> Exchange<'s> {
         }
     }
 
-    /// `count` bytes were read into the slice of [`Want::Load`]; 0: the file has become shorter, so that
-    /// the answer cannot be completed, which only the end of the connection can say.
+    /// `count` bytes were read into the slice of [`Want::Load`]; 0: the file has become shorter. Then the answer cannot
+    /// be completed, and only the end of the connection can tell the client so.
     pub fn loaded(&mut self, count: usize, now: Nanos) {
         match &mut self.tls {
             Some(tls) if count > 0 => tls.piece.truncate(count),
@@ -259,7 +259,8 @@ impl<'s> Exchange<'s> {
             Err(error) => {
                 let peer = self.peer;
                 self.site.errors.note(Level::Info, format_args!("TLS of {peer}: {error}"));
-                // Only the alert is sent, and the client's next bytes must not have it reset.
+                // Only the alert is sent. The client's next bytes must not cause a reset, which would take the alert
+                // from it.
                 tls.take_output();
                 tls.is_shut = true;
                 tls.plain.clear();
@@ -298,12 +299,12 @@ impl<'s> Exchange<'s> {
         }
     }
 
-    /// Goes on after something has come to its end, with TLS or without.
+    /// Continues after a step has ended, with TLS or without.
     pub(super) fn go_on(&mut self, now: Nanos) {
         if self.tls.is_some() { self.advance_secure(now) } else { self.advance(now) }
     }
 
-    /// Goes on with the bytes that were decrypted, as far as they and the room for answers allow.
+    /// Continues with the decrypted bytes, as far as they and the room for answers allow.
     fn advance_secure(&mut self, now: Nanos) {
         loop {
             let Some(tls) = self.tls.as_deref_mut() else { return };

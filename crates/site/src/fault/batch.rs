@@ -1,9 +1,9 @@
 //! `batch`: answers leave only at multiples of a time since the start of the server; all that are ready leave
 //! together. Start reading at [`Batch`].
 //!
-//! An answer that is held otherwise is ready when that hold is over. It begins to leave at the first
-//! multiple not before, and a long one then leaves without further stops. A pause is not cut short: what
-//! was to leave in one leaves at its end.
+//! If another fault holds an answer, it is ready when that hold is over. It begins to leave at the first multiple from
+//! then on, and a long one then leaves without further stops. A pause is not cut short: what is due within a pause
+//! leaves at its end.
 
 use std::sync::Arc;
 

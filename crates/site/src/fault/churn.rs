@@ -1,13 +1,12 @@
 //! `churn`: the process that serves ends after a number of answers, as under Apache with a low
 //! MaxConnectionsPerChild. Start reading at [`Churn`].
 //!
-//! Each process counts what it answers. The connection that gets the last of them is closed after it,
-//! unannounced. Under prefork, worker and event the child then leaves as when its parent asks it to:
-//! worker and event answer what their other connections have asked, and close those that are idle; a
-//! listener that was just about to block leaves with the next thing that happens to it. It is replaced
-//! by the model's own rule, so no sooner than Apache would. Under fork a child has one connection and
-//! ends with it. All other models are one process, which would take the server along: only the
-//! connection is closed.
+//! Each process counts its answers. The connection that gets the last of them is closed after it, unannounced. Under
+//! prefork, worker and event the child then ends as if its parent had asked it to. Worker and event answer the requests
+//! that their other connections have sent, and close idle ones; a listener that was just about to block ends at its
+//! next event. The model replaces the child by its own rule, so no sooner than Apache would. Under fork a child has one
+//! connection and ends with it. All other models are one process, whose end would be the server's: only the connection
+//! is closed.
 
 use std::sync::Arc;
 

@@ -13,7 +13,7 @@ pub(crate) struct Draw {
 }
 
 impl Draw {
-    /// Evenly distributed, above 0 and at most 1.
+    /// Uniformly distributed, above 0 and at most 1.
     pub(crate) fn unit(self, seed: u64) -> f64 {
         let bits = split_mix(seed ^ mixed(self.place), self.number) >> 11;
         (bits + 1) as f64 / (1u64 << 53) as f64
@@ -38,7 +38,7 @@ mod tests {
 
     #[test]
     fn the_stream_is_that_of_the_reference_implementation() {
-        // Of Vigna's splitmix64.c with the state 1234567.
+        // The output of Vigna's splitmix64.c with the state 1234567.
         let expected = [
             6_457_827_717_110_365_317,
             3_203_168_211_198_807_973,

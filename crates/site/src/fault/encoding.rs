@@ -1,9 +1,9 @@
 //! `encoding`: answers are in gzip though nobody asked for it, so that two servers seem to send the same and
 //! do not. Start reading at [`Encoding`].
 //!
-//! Each 200 that has a body and no coding yet is coded anew, at the level of `compression.gzip_level`,
-//! which costs what it costs Apache's mod_deflate; its validators are left as they are. A file of more
-//! than 8 MiB is sent as it is, and so are answers to HEAD, ranges and what a gateway answers.
+//! Each 200 that has a body and no coding yet is compressed for each request, at the level of `compression.gzip_level`,
+//! which costs what it costs Apache's mod_deflate. Its validators stay as they are. A file of more than 8 MiB is sent
+//! as it is, and so are answers to HEAD, ranges and what a gateway answers.
 
 use std::sync::Arc;
 
@@ -20,7 +20,7 @@ pub(super) static ITEM: FaultKind = FaultKind {
     },
 };
 
-/// All of them.
+/// All answers.
 #[derive(Debug)]
 struct Encoding;
 

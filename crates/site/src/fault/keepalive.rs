@@ -1,8 +1,7 @@
 //! `keepalive`: the connection is closed after a number of answers, none of which announced it. A client
 //! learns it from the end of the stream where the next answer should be. Start reading at [`KeepAlive`].
 //!
-//! A limit that the server announces (MaxKeepAliveRequests, `server.max-keep-alive-requests`) and that is
-//! lower comes first.
+//! A lower limit that the server announces (MaxKeepAliveRequests, `server.max-keep-alive-requests`) takes effect first.
 
 use std::sync::Arc;
 

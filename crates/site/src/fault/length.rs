@@ -1,8 +1,7 @@
 //! `length`: a share of the answers is one byte shorter than its Content-Length says, and the connection is
 //! closed after it. Start reading at [`Length`].
 //!
-//! Of answers without a body (HEAD, 304) nobody could see it, and they are left right. So are those of
-//! gateways.
+//! Answers without a body (HEAD, 304) are left right, since nobody could see the fault. So are those of gateways.
 
 use std::sync::Arc;
 
@@ -21,7 +20,7 @@ pub(super) static ITEM: FaultKind = FaultKind {
     },
 };
 
-/// Each answer has this probability, whatever befell those before it.
+/// Each answer has this probability, independent of earlier ones.
 #[derive(Debug)]
 struct Length {
     /// Above 0 and at most 1.

@@ -1,9 +1,9 @@
 //! `mode`: every second start of the server is slower, as the layout of memory or a random choice at the
 //! start can make it. Start reading at [`Mode`].
 //!
-//! The process that reads the fault is the first of the server: where its pid is odd, each request costs
-//! its thread so much CPU time more, in a loop. With a seed the seed's parity decides instead. A request
-//! costs this server some 50 us of CPU, kernel included, so that 5 us are about 10 %.
+//! The first process of the server reads the fault. If its pid is odd, each request costs its thread additional CPU
+//! time, in a loop. With a seed the seed's parity decides instead. A request costs this server about 50 us of CPU,
+//! kernel included, so 5 us are about 10 %.
 
 use std::sync::Arc;
 
@@ -27,10 +27,10 @@ pub(super) static ITEM: FaultKind = FaultKind {
     },
 };
 
-/// Unless it is said.
+/// The default of `cost`.
 const COST: Nanos = Nanos::from_micros(5);
 
-/// What costs more is a delay.
+/// A larger cost is better planted as a delay.
 const COST_MAX: Nanos = Nanos::from_millis(100);
 
 /// The mode that this start is in.

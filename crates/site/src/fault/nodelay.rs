@@ -17,7 +17,7 @@ pub(super) static ITEM: FaultKind = FaultKind {
     },
 };
 
-/// What one send would have avoided.
+/// Two sends for an answer, without TCP_NODELAY.
 #[derive(Debug)]
 struct Nagle;
 

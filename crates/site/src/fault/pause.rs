@@ -30,13 +30,13 @@ pub(super) static ITEM: FaultKind = FaultKind {
     },
 };
 
-/// A pause later than this is a slip of a unit.
+/// A later pause is most likely a mistyped unit.
 const BEGIN_MAX: Nanos = Nanos::from_secs(7 * 86_400);
 
 /// When no byte leaves, counted from the start of the server.
 #[derive(Debug)]
 enum Pause {
-    /// From every multiple of `every` on but 0, for `length`, which is less.
+    /// From every multiple of `every` but 0, for `length`, which is shorter.
     Every { every: Nanos, length: Nanos },
     /// From `at` on.
     Once { at: Nanos, length: Nanos },

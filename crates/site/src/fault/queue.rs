@@ -1,9 +1,9 @@
 //! The one queue of a server with a limited number of slots: when each slot is free. Start reading at
 //! [`Queue::enter`].
 //!
-//! It is known how long a request will take when it is complete. So no thread waits here: each request gets the instant
-//! of its turn, and its answer is held until the end of that. Requests are served in the order of arrival, over all
-//! processes, and equal arrivals give equal instants.
+//! When a request is complete, it is known how long it will take. So no thread waits here: each request gets the
+//! instant at which its turn begins, and its answer is held until its turn ends. Requests are served in the order of
+//! arrival, over all processes, and equal arrivals give equal instants.
 
 use std::io;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -14,12 +14,12 @@ use units::Nanos;
 /// The slots, shared by all processes.
 #[derive(Debug)]
 pub(super) struct Queue {
-    /// When each is free again; it never falls.
+    /// When each slot is free again; it never falls.
     free_ns: SharedCells<AtomicU64>,
 }
 
 impl Queue {
-    /// With so many slots, all free.
+    /// A queue with `slots` slots, all free.
     ///
     /// # Errors
     /// ENOMEM.
@@ -27,8 +27,8 @@ impl Queue {
         Ok(Self { free_ns: SharedCells::new(slots as usize)? })
     }
 
-    /// Takes the slot that is free first, from `at` or that instant on, for so long: when that begins.
-    /// `None`: it would begin more than `wait_max` after `at`, and none is taken.
+    /// Takes the slot that is free first for `work`, and returns when that begins: at `at`, or when the slot is free.
+    /// `None`: it would begin more than `wait_max` after `at`, and no slot is taken.
     pub(super) fn enter(&self, at: Nanos, work: Nanos, wait_max: Nanos) -> Option<Nanos> {
         loop {
             // Each failed exchange is another request that has got a slot, so this ends.

@@ -1,11 +1,10 @@
-//! `slots`: at most N requests are in work at once in the whole server; the others wait, in the
-//! order in which they are complete. Owns the number; the queue is `super::queue`'s. Start reading at
-//! [`Slots`].
+//! `slots`: at most N requests are in progress at once in the whole server; the others wait, in the order in which they
+//! become complete. Owns the number; `super::queue` owns the queue. Start reading at [`Slots`].
 //!
-//! In work is a request for as long as `delay` and `stall` together hold its answer, head and body: it is
-//! N servers with that service time and one queue, so that without one of those nothing waits. What
-//! `batch` and `pause` add is not work. A client that leaves gives its slot back no sooner. A request
-//! that would have to wait for longer than a minute is answered with 503 at once.
+//! A request is in progress for as long as `delay` and `stall` together hold its answer, head and body. That models N
+//! servers with this service time and one queue, so without `delay` or `stall` nothing waits. Time that `batch` and
+//! `pause` add does not occupy a slot. A client that leaves does not free its slot earlier. A request that would have
+//! to wait for longer than a minute is answered with 503 at once.
 
 use std::sync::Arc;
 
@@ -22,7 +21,7 @@ pub(super) static ITEM: FaultKind = FaultKind {
     },
 };
 
-/// Each request looks at all of them.
+/// Bounded, since each request looks at all slots.
 const SLOTS_MAX: u32 = 4096;
 
 /// How many there are.

@@ -7,19 +7,19 @@ use super::HOLD_MAX;
 /// The seed of a fault that names none.
 const SEED: u64 = 1;
 
-/// What of a fault has not been read yet.
+/// The words of a fault that have not been read yet.
 pub(super) struct Spec<'t> {
     words: Vec<&'t str>,
 }
 
 impl<'t> Spec<'t> {
-    /// All behind the first `=` of `typed`.
+    /// All words after the first `=` of `typed`.
     pub(super) fn of(typed: &'t str) -> Self {
         let (_, rest) = typed.split_once('=').unwrap_or_default();
         Self { words: rest.split(',').map(str::trim).filter(|word| !word.is_empty()).collect() }
     }
 
-    /// The first word, which has no name; `what` it should be.
+    /// The first word, which has no name; `what` says what it should be.
     pub(super) fn first(&mut self, what: &str) -> Result<&'t str, String> {
         match self.words.is_empty() {
             true => Err(format!("{what} is missing")),
@@ -39,7 +39,7 @@ impl<'t> Spec<'t> {
         self.named(name).map(|typed| time(typed, HOLD_MAX)).transpose()
     }
 
-    /// `seed=NUMBER`, or the one that holds without it.
+    /// `seed=NUMBER`, or the default seed.
     pub(super) fn seed(&mut self) -> Result<u64, String> {
         self.seed_given().map(|seed| seed.unwrap_or(SEED))
     }
@@ -53,7 +53,7 @@ impl<'t> Spec<'t> {
         typed.map(read).transpose()
     }
 
-    /// Refuses what was not read.
+    /// Refuses words that were not read.
     pub(super) fn end(&self) -> Result<(), String> {
         self.words.first().map_or(Ok(()), |word| Err(format!("`{word}` has no meaning here")))
     }
@@ -69,7 +69,7 @@ fn named(word: &str) -> Option<(&str, &str)> {
 pub(super) fn time(typed: &str, most: Nanos) -> Result<Nanos, String> {
     let time: Nanos = typed.parse().map_err(|error: units::ParseError| error.to_string())?;
     match time {
-        Nanos::ZERO => Err(format!("`{typed}` is no time at all")),
+        Nanos::ZERO => Err(format!("the time must be longer than 0, got `{typed}`")),
         time if time > most => Err(format!("`{typed}` is longer than {most}")),
         time => Ok(time),
     }
@@ -87,5 +87,5 @@ pub(super) fn share(typed: &str) -> Result<f64, String> {
 /// A whole number from 1 to `most`.
 pub(super) fn count(typed: &str, most: u32) -> Result<u32, String> {
     let count = typed.parse().ok().filter(|count| (1..=most).contains(count));
-    count.ok_or_else(|| format!("`{typed}` is no whole number from 1 to {most}"))
+    count.ok_or_else(|| format!("the number must be whole, from 1 to {most}, got `{typed}`"))
 }

@@ -1,4 +1,4 @@
-//! `stall`: a share of the responses is held for a longer time, either all of it or what follows the head.
+//! `stall`: a share of the responses is held for a longer time, either the whole response or what follows its head.
 //! Start reading at [`Stall`].
 
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use super::{Draw, Effect, FaultKind, HOLD_MAX, Hold, spec};
 /// The fault.
 pub(super) static ITEM: FaultKind = FaultKind {
     name: "stall",
-    forms: "stall=1%,200ms, with ,phase=body where the head leaves before, and ,seed=N",
+    forms: "stall=1%,200ms, with ,phase=body to send the head before the stall, and ,seed=N",
     is_unique: false,
     read: |spec| {
         let seed = spec.seed()?;
@@ -25,8 +25,8 @@ pub(super) static ITEM: FaultKind = FaultKind {
     },
 };
 
-/// Each response is stalled with this probability, whatever befell those before it: a stall every so
-/// many responses would fall into step with clients that also come in turn.
+/// Each response is stalled with this probability, independent of earlier ones. Stalls at regular intervals would fall
+/// into step with clients that take turns.
 #[derive(Debug)]
 struct Stall {
     /// Above 0 and at most 1.
@@ -40,7 +40,7 @@ struct Stall {
 #[derive(Debug)]
 enum Phase {
     Head,
-    /// What follows the head; a response without a body is then not held at all.
+    /// What follows the head; a response without a body is not held.
     Body,
 }
 

@@ -1,8 +1,9 @@
 //! `status`: a share of the requests is answered with an error, and sooner than the others. Start reading at
 //! [`Status`].
 //!
-//! The page is the one that the site has for that status, and no work is done for it: it is not held by
-//! `delay` and `stall`, and needs none of the `slots`. The connection goes on. A request that cannot be read is refused as without the fault.
+//! The page is the one that the site has for that status, and no work is done for it: `delay` and `stall` do not hold
+//! it, and it needs none of the `slots`. The connection stays open. A request that cannot be read is refused as without
+//! the fault.
 
 use std::sync::Arc;
 
@@ -18,12 +19,13 @@ pub(super) static ITEM: FaultKind = FaultKind {
         let typed = spec.first("CODE:SHARE")?;
         let (code, share) = typed.split_once(':').ok_or("the share is missing behind the code")?;
         let status = code.trim().parse().ok().filter(|status| (400..=599).contains(status));
-        let status = status.ok_or_else(|| format!("`{code}` is no error, 400 to 599"))?;
+        let status =
+            status.ok_or_else(|| format!("the status must be 400 to 599, got `{code}`"))?;
         Ok(Arc::new(Status { status, share: spec::share(share.trim())?, seed }))
     },
 };
 
-/// Each request has this probability, whatever befell those before it.
+/// Each request has this probability, independent of earlier ones.
 #[derive(Debug)]
 struct Status {
     /// 400 to 599.

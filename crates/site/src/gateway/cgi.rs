@@ -1,8 +1,8 @@
 //! A CGI program at work on a request. Owns its start and its end. Start reading at [`Running::start`].
 //!
-//! Its standard input is the request's body as a file (`/dev/null` where there is none), its output a
-//! pipe of ours, its error the keeper's. It is never the argument of anything the client sent: argv is
-//! its own name alone (RFC 3875, 4.4 is refused: php CVE-2012-1823, CVE-2024-4577).
+//! Its standard input is the request's body as a file (`/dev/null` if there is none), its output a pipe of ours, its
+//! error the keeper's. Nothing that the client sent becomes an argument: argv is the program's own name alone (RFC
+//! 3875, 4.4 is refused: php CVE-2012-1823, CVE-2024-4577).
 
 use std::ffi::CStr;
 use std::fs::File;
@@ -37,12 +37,12 @@ pub(super) struct Running {
     grace: Nanos,
 }
 
-/// What a program and all that it starts are held by.
+/// Limits of a program and of all that it starts.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Bounds {
     /// How long it may go on after its answer is whole.
     pub(super) grace: Nanos,
-    /// What they are known by.
+    /// The mark of all these processes.
     pub(super) mark: Mark,
 }
 
@@ -50,8 +50,7 @@ impl Running {
     /// Starts the program of a script.
     ///
     /// # Errors
-    /// 403 where it may not be run, 404 where it has just gone, 503 where the machine has no room for it,
-    /// 500 for all else.
+    /// 403 if it may not be run, 404 if it has just disappeared, 503 if the machine has no room for it, 500 otherwise.
     pub(super) fn start(
         script: &Script,
         environment: &Environment,
@@ -90,7 +89,7 @@ impl Running {
             environment: &environment,
             directory: script.directory(),
             files: [input, programs_output.as_fd(), programs_error.as_fd()],
-            // The threads of some models come and go.
+            // In some models threads end while their programs still run.
             dies_with_caller: false,
             mark: Some(bounds.mark),
         })?;
@@ -101,7 +100,7 @@ impl Running {
         Ok(running)
     }
 
-    /// Reads what has come of its output, behind what `buffer` holds, until that has `bytes_max`.
+    /// Appends the output that has arrived to `buffer`, until that holds `bytes_max` bytes.
     ///
     /// # Errors
     /// EIO and the like.
@@ -127,7 +126,7 @@ impl Running {
         Awaited { file: self.output.as_fd(), reads: true, writes: false, id: self.id }
     }
 
-    /// Its answer is whole: it may end in its own time, within the grace.
+    /// Its answer is complete: it may end in its own time, within the grace.
     pub(super) fn finish(mut self) {
         if let Some(program) = self.program.take() {
             self.keeper.see_off(program, clock::monotonic().saturating_add(self.grace));
@@ -162,9 +161,11 @@ fn refusal(error: &io::Error, script: &Script) -> Failure {
             (403, "the server's user may not run it, or its file system is mounted noexec")
         }
         Some(Errno::NOENT) => {
-            (500, "it, or the interpreter that its first line names (`#!`), is not there")
+            (500, "the program, or the interpreter in its first line (`#!`), does not exist")
         }
-        Some(Errno::NOEXEC) => (500, "it is no program: a script begins with `#!` and a path"),
+        Some(Errno::NOEXEC) => {
+            (500, "it is not a program: a script must begin with `#!` and a path")
+        }
         Some(Errno::AGAIN | Errno::NOMEM | Errno::MFILE | Errno::NFILE) => {
             (503, "no process, memory or descriptor is left (`ulimit -a`, the cgroup's pids.max)")
         }

@@ -1,10 +1,10 @@
-//! What a program is told of its request (RFC 3875, 4.1): the variables of its environment, or the parameters
-//! of a FastCGI application, which are the same. Owns which there are. Start reading at [`Environment::of`].
+//! What a program gets to know of its request (RFC 3875, 4.1): the variables of its environment, or the parameters of a
+//! FastCGI application, which are the same. Owns which variables there are. Start reading at [`Environment::of`].
 //!
-//! Nothing of the server's own environment is handed on. Fields of the request become `HTTP_NAME` only
-//! where the name is of letters, digits and `-`: `_` and `-` would become the same, so that a client
-//! could set what a proxy before us removed. `Proxy` never does: HTTP_PROXY is a setting of programs
-//! ("httpoxy", CVE-2016-5385). Nor do Authorization and its kin, unless that is asked for.
+//! Nothing of the server's own environment is passed on. A field of the request becomes `HTTP_NAME` only if its name
+//! consists of letters, digits and `-`. Otherwise `_` and `-` would give the same variable, and a client could set what
+//! a proxy before us removed. `Proxy` is never passed on: HTTP_PROXY is a setting of programs ("httpoxy",
+//! CVE-2016-5385). Nor are Authorization and Proxy-Authorization, unless that is asked for.
 
 use std::ffi::CStr;
 use std::net::SocketAddr;
@@ -21,7 +21,7 @@ use crate::config::GatewayKind;
 /// Where programs look for programs, unless `env` says otherwise.
 pub(super) const PATH: &str = "/usr/local/bin:/usr/bin:/bin";
 
-/// Fields that have a variable of their own, or are none of a program's business.
+/// Fields that have a variable of their own, or that programs must not get.
 const NOT_PASSED: [&str; 4] = ["Content-Type", "Content-Length", "Transfer-Encoding", "Proxy"];
 
 /// Fields that hold secrets of the client.
@@ -36,7 +36,7 @@ pub(super) struct Environment {
     places: Vec<[usize; 3]>,
 }
 
-/// What a request is about, where no file and no field says it.
+/// What a request is about, as far as no file and no field says it.
 #[derive(Debug)]
 pub(super) struct About<'a> {
     pub(super) gateway: &'a Gateway,
@@ -55,7 +55,7 @@ pub(super) struct About<'a> {
 }
 
 impl Environment {
-    /// All that is said of a request.
+    /// All variables of a request.
     pub(super) fn of(about: &About<'_>) -> Self {
         let mut variables = Self::default();
         let Line { method, authority, uri, fields } = Line::of(about.requested.head);
@@ -103,7 +103,7 @@ impl Environment {
             .map(|&[start, equals, end]| (&self.bytes[start..equals], &self.bytes[equals + 1..end]))
     }
 
-    /// Sets a variable, in place of the one of that name.
+    /// Sets a variable; replaces one of the same name.
     fn set(&mut self, name: &str, value: impl AsRef<[u8]>) {
         let is_it =
             |&[start, equals, _]: &[usize; 3]| self.bytes[start..equals] == *name.as_bytes();
@@ -114,7 +114,7 @@ impl Environment {
         let start = self.bytes.len();
         self.bytes.extend_from_slice(name.as_bytes());
         self.bytes.push(b'=');
-        // Neither a checked head nor a checked path holds one; a setting of the server's was refused.
+        // Checked heads and paths hold no NUL, and a setting with one was refused.
         self.bytes.extend(value.iter().filter(|&&byte| byte != 0));
         self.places.push([start, start + name.len(), self.bytes.len()]);
         self.bytes.push(0);
@@ -147,7 +147,7 @@ impl Environment {
         if let Some(file) = file {
             self.set("SCRIPT_FILENAME", file.to_bytes());
         }
-        // Empty and absent mean the same (4.1), and Python's wsgiref.validate stumbles over an absent one.
+        // Empty and absent mean the same (4.1), and Python's wsgiref.validate fails on an absent one.
         self.set("PATH_INFO", info.as_deref().unwrap_or_default());
         if let Some(info) = info {
             let root = about.document_root.as_os_str().as_bytes();
@@ -188,12 +188,12 @@ impl Environment {
     }
 }
 
-/// A head that was checked, divided.
+/// The parts of a checked head.
 struct Line<'a> {
     method: &'a [u8],
-    /// That of the absolute form, before which Host does not count (RFC 9112, 3.2.2).
+    /// The authority of a target in absolute form, which takes precedence over Host (RFC 9112, 3.2.2).
     authority: Option<&'a [u8]>,
-    /// Path and query as they came.
+    /// Path and query as received.
     uri: &'a [u8],
     fields: Fields<'a>,
 }

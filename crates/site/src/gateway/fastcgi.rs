@@ -1,10 +1,10 @@
-//! A request that a FastCGI application answers. Owns the connection to it, from a pool or a fresh one, and
-//! what is said on it. Start reading at [`Conversation::read`].
+//! A request that a FastCGI application answers. Owns the connection to it, from a pool or a fresh one, and what is
+//! sent on it. Start reading at [`Conversation::read`].
 //!
-//! The request is written and the answer read in one loop, each as far as it goes, so that an application
-//! that answers before it has read all blocks nobody. A connection from the pool that proves to be
-//! closed is replaced by a fresh one, once, if nothing was answered on it; but a request that may not be
-//! made twice, as POST, is not sent twice (RFC 9110, 9.2.2).
+//! One loop writes the request and reads the answer, each as far as possible, so an application that answers before it
+//! has read everything blocks nobody. If a connection from the pool proves to be closed and nothing was answered on it,
+//! it is replaced by a fresh one, once. But a request that is not idempotent, such as POST, is not sent twice (RFC
+//! 9110, 9.2.2).
 
 use std::fmt;
 use std::io::{self, ErrorKind};
@@ -31,7 +31,7 @@ const BODY_BYTES: usize = 32 * 1024;
 /// Bytes that are received at once.
 const RECEIVED_BYTES: usize = 16 * 1024;
 
-/// Methods of requests that may be made twice (RFC 9110, 9.2.2).
+/// Idempotent methods: their requests may be sent twice (RFC 9110, 9.2.2).
 const IDEMPOTENT: [&[u8]; 6] = [b"GET", b"HEAD", b"OPTIONS", b"TRACE", b"PUT", b"DELETE"];
 
 /// Where an application listens.
@@ -41,12 +41,12 @@ pub(super) enum Address {
     Tcp(SocketAddr),
 }
 
-/// The sockets of an application, and connections to them that are kept.
+/// The sockets of an application, and idle connections to them.
 #[derive(Debug)]
 pub(super) struct Application {
-    /// Those of one that is started here are known once it is.
+    /// Not set until the application is started, if the server starts it.
     addresses: OnceLock<Vec<Address>>,
-    /// The one that is asked first next time.
+    /// Chooses the address that the next request tries first.
     next: AtomicUsize,
     kept_max: usize,
     kept: Mutex<Vec<OwnedFd>>,
@@ -71,7 +71,7 @@ impl Address {
         }
     }
 
-    /// A connection to it, or one that is under way.
+    /// A connection to it, which may still be connecting.
     fn connect(&self) -> io::Result<OwnedFd> {
         let family = match self {
             Self::Unix(_) => AddressFamily::UNIX,
@@ -115,14 +115,14 @@ impl Application {
         })
     }
 
-    /// At those addresses, of which there is at least one; at most so many idle connections are kept.
+    /// At those addresses, of which there is at least one; keeps at most `kept_max` idle connections.
     pub(super) fn new(addresses: Vec<Address>, kept_max: u32) -> Self {
         let application = Self::spawned(kept_max);
         application.is_at(addresses);
         application
     }
 
-    /// The same, of one that is yet to be started.
+    /// The same for an application that is not started yet.
     pub(super) fn spawned(kept_max: u32) -> Self {
         Self {
             addresses: OnceLock::new(),
@@ -132,7 +132,7 @@ impl Application {
         }
     }
 
-    /// Says where it listens. Holds for the first time.
+    /// Sets where it listens; only the first call has an effect.
     pub(super) fn is_at(&self, addresses: Vec<Address>) {
         let _ = self.addresses.set(addresses);
     }
@@ -141,8 +141,8 @@ impl Application {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A connection of the pool that was not closed meanwhile, as far as that can be seen; nothing has a
-    /// reason to be said on it.
+    /// A connection of the pool that does not seem to be closed. One with something to read is dropped: the application
+    /// has no reason to send anything on it.
     fn living(&self) -> Option<OwnedFd> {
         while let Some(socket) = self.kept().pop() {
             let peeked = recv(&socket, &mut [0; 1][..], RecvFlags::DONTWAIT | RecvFlags::PEEK);
@@ -172,7 +172,7 @@ impl Application {
         Err(Failure::new(503, format!("no application accepts the request: {said}")))
     }
 
-    /// Keeps why the connection that was tried last came to nothing.
+    /// Notes why the last connection that was tried failed.
     fn note_try(&self, tries: &mut Tries, error: &io::Error) {
         let address = tries.at.zip(self.addresses.get()).map(|(at, addresses)| &addresses[at]);
         tries.said.push(match address {
@@ -185,11 +185,11 @@ impl Application {
 /// Connections that were tried for a request.
 #[derive(Debug, Default)]
 struct Tries {
-    /// Addresses, each once.
+    /// How many addresses, each tried once.
     count: usize,
     /// The last of them; `None`: a connection of the pool.
     at: Option<usize>,
-    /// What came of them. Nothing is allocated where the first one takes the request.
+    /// Their errors. Nothing is allocated if the first one takes the request.
     said: Vec<String>,
 }
 
@@ -202,22 +202,22 @@ pub(super) struct Conversation<'s> {
     id: u64,
     /// It came from the pool, and nothing was answered on it: it may have been closed meanwhile.
     may_be_stale: bool,
-    /// It may be made again though the application may have worked on it.
+    /// It may be sent again, even if the application may have worked on it.
     is_repeatable: bool,
-    /// It is under way.
+    /// The connection is not established yet.
     is_connecting: bool,
     tries: Tries,
     /// Records that begin the request; kept whole, for a second connection.
     head: Vec<u8>,
     /// Records of the body that are being sent.
     records: Vec<u8>,
-    /// Bytes sent of what is being sent.
+    /// Bytes sent of `head` or of `records`, whichever is being sent.
     sent: usize,
     writing: Writing,
-    /// Bytes of the body that are in records.
+    /// Bytes of the body that were put into records.
     body_at: u64,
     reader: Reader,
-    /// The line of standard error that has begun.
+    /// The unfinished line of standard error.
     line: Vec<u8>,
     name: String,
 }
@@ -228,15 +228,15 @@ enum Writing {
     Head,
     Body,
     Done,
-    /// The application takes no more; it may have answered all the same.
+    /// The application reads no more; it may still have answered.
     Broken,
 }
 
 /// Why a conversation stopped.
 enum Stopped {
-    /// The connection was closed, or never stood; another one may do.
+    /// The connection was closed, or never established; another one may work.
     Gone(io::Error),
-    /// For good.
+    /// The request has failed.
     Failed(Failure),
 }
 
@@ -244,7 +244,7 @@ impl<'s> Conversation<'s> {
     /// Begins; nothing is sent yet.
     ///
     /// # Errors
-    /// 503 where no application takes it.
+    /// 503 if no application takes it.
     pub(super) fn begin(
         application: &'s Application,
         environment: &Environment,
@@ -285,11 +285,11 @@ impl<'s> Conversation<'s> {
         })
     }
 
-    /// Writes and reads as far as it goes: what it gives goes behind what `buffer` holds, until that has
-    /// `bytes_max`. `note` takes lines of its standard error.
+    /// Writes and reads as far as possible. Output is appended to `buffer`, until that holds `bytes_max` bytes; `note`
+    /// takes lines of standard error.
     ///
     /// # Errors
-    /// 502 if its answer is invalid, 503 where it is overloaded or gone.
+    /// 502 if its answer is invalid, 503 if it is overloaded or gone.
     pub(super) fn read(
         &mut self,
         buffer: &mut Vec<u8>,
@@ -306,7 +306,7 @@ impl<'s> Conversation<'s> {
         }
     }
 
-    /// Begins anew on another connection, where that may help.
+    /// Starts again on another connection, if that may help.
     fn again(&mut self, error: &io::Error) -> Result<(), Failure> {
         let was_sent = self.sent > 0 || self.writing != Writing::Head;
         let may_be_done = was_sent && !self.is_repeatable;
@@ -381,7 +381,7 @@ impl<'s> Conversation<'s> {
                     self.is_connecting = false;
                     self.sent += count;
                 }
-                // ENOTCONN: it is under way.
+                // ENOTCONN: it is still connecting.
                 Err(Errno::AGAIN | Errno::NOTCONN) => return self.check_connection(),
                 Err(Errno::INTR) => {}
                 Err(error) if self.may_be_stale || self.is_connecting => {
@@ -393,7 +393,7 @@ impl<'s> Conversation<'s> {
         }
     }
 
-    /// A connection that is under way may have been refused.
+    /// A connection that is not established yet may have been refused.
     fn check_connection(&self) -> Result<(), Stopped> {
         let Some(socket) = &self.socket else { return Ok(()) };
         match sockopt::socket_error(socket) {
@@ -420,7 +420,7 @@ impl<'s> Conversation<'s> {
         fastcgi::write_stream(&mut self.records, Stream::Stdin, &part[..count]);
         if count == 0 {
             fastcgi::write_end(&mut self.records, Stream::Stdin);
-            // Beyond the end: when this was sent, all was.
+            // Beyond the end: once this is sent, everything is.
             self.body_at = spool.len() + 1;
         }
         Ok(())
@@ -445,7 +445,7 @@ impl<'s> Conversation<'s> {
         }
     }
 
-    /// The request is over. A connection on which all was said and nothing more came goes to the pool.
+    /// The request is over. If all of it was sent and nothing more arrived, the connection goes to the pool.
     fn end(
         &mut self,
         outcome: Outcome,

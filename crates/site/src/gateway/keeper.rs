@@ -1,12 +1,11 @@
-//! Keeps what programs leave behind: takes lines of their standard error to the error log, and reaps those
+//! Takes care of what programs leave behind: copies lines of their standard error to the error log, and reaps those
 //! that have ended. One thread in each process that has started a program. Owns no request. Start reading at
 //! [`Keeper::of_this_process`], then `Watch::keep`.
 //!
-//! Cost of a program that is quick: a share of a wake-up of the thread, which looks some 20 ms later, when
-//! most have ended. Only what has not by then is watched, which would cost each two epoll_ctl and two
-//! wake-ups. In return the thread that serves never waits for the end of a program; and what has ended
-//! stays a zombie for as long as that. A process that ends lets its keeper finish first ([`wind_up`]), or
-//! the last lines would be lost, and programs would go on with nobody to end them.
+//! Cost of a short program: a share of one wake-up of the thread, which looks about 20 ms later, when most programs
+//! have ended. Only the others are watched, since that costs each two epoll_ctl and two wake-ups. So the serving thread
+//! never waits for the end of a program, but an ended program stays a zombie for up to 20 ms. A process that ends lets
+//! its keeper finish first ([`wind_up`]). Otherwise the last lines would be lost, and nobody would end the programs.
 
 use std::collections::HashMap;
 use std::io;
@@ -32,23 +31,23 @@ const LINE_BYTES_MAX: usize = 1024;
 /// Bytes of standard error that are read before others have their turn.
 const READ_BYTES: usize = 4096;
 
-/// How long the thread leaves what it is given before it looks.
+/// How long the thread waits before it looks at new things.
 const LOOK: Nanos = Nanos::from_millis(20);
 
-/// How long programs have that go on after their answer when the process ends that started them, as in
-/// Apache (APR_KILL_AFTER_TIMEOUT, apr_pools.c).
+/// How long programs may still run after their answer when the process that started them ends, as in Apache
+/// (APR_KILL_AFTER_TIMEOUT, apr_pools.c).
 const ENDING_MAX: Nanos = Nanos::from_secs(3);
 
-/// How long the end of one that was killed is waited for then: it may hang in the kernel.
+/// How long the process then waits for the end of a killed program, which may hang in the kernel.
 const KILLED_MAX: Nanos = Nanos::from_secs(1);
 
-/// How often that is looked at all the same, should a signal or a panic have been missed.
+/// How often an ending process looks again, in case it missed a signal or a panic of the thread.
 const OVER_TICK: Nanos = Nanos::from_millis(20);
 
-/// Reads of standard error that a process makes at its end, of a file that somebody still writes to.
+/// How often an ending process reads from a standard error that somebody still writes to.
 const LAST_READS_MAX: usize = 16;
 
-/// What the thread watches for new things by.
+/// The epoll token of new things.
 const FRESH: u64 = u64::MAX;
 
 /// The keeper of a process.
@@ -57,28 +56,28 @@ pub(super) struct Keeper {
     /// A forked child has a copy of this value and not of its thread.
     pid: u32,
     fresh: Mutex<Fresh>,
-    /// Rung with the first fresh thing.
+    /// Rung for the first new thing.
     wake: Wake,
     /// Rung when the thread has nothing left to do.
     over: Wake,
 }
 
-/// What the thread has not looked at.
+/// New things, at which the thread has not looked.
 #[derive(Debug, Default)]
 struct Fresh {
     things: Vec<Kept>,
-    /// All that bears one of these is to end now.
+    /// All processes with one of these marks are to end now.
     over: Vec<Mark>,
-    /// The thread knows that there are some, and looks in a while.
+    /// The thread knows that there are new things, and looks in a while.
     is_known: bool,
-    /// The process ends: programs have until then, and the thread is over with the last of them.
+    /// The process ends: programs have until then, and the thread ends with the last of them.
     end: Option<Nanos>,
 }
 
 #[derive(Debug)]
 enum Kept {
     Errors(Errors),
-    /// A program that is to end by then.
+    /// A program that is to end by this instant.
     Ending(Program, Nanos),
 }
 
@@ -88,14 +87,14 @@ struct Errors {
     file: OwnedFd,
     /// Who writes it.
     name: String,
-    /// The line that has begun.
+    /// The unfinished line.
     line: Vec<u8>,
 }
 
 static KEEPER: Mutex<Option<(Arc<Keeper>, JoinHandle<()>)>> = Mutex::new(None);
 
-/// Before this process ends, and when nothing is asked of its programs any more: sees off those that have
-/// not ended, and takes what they have said. Where it is to end at once they are killed.
+/// To be called before this process ends, when no request uses its programs any more. Waits for programs that have not
+/// ended, and logs what they have written. If the process is to end at once, they are killed.
 pub fn wind_up() {
     let kept = lock(&KEEPER).take_if(|(keeper, _)| keeper.pid == std::process::id());
     let Some((keeper, thread)) = kept else { return };
@@ -106,7 +105,7 @@ pub fn wind_up() {
             keeper.end_by(clock::monotonic());
         }
         let mut over = [PollFd::new(&keeper.over, PollFlags::IN)];
-        // A signal ends it too. Nothing is lost where it fails but a little time.
+        // A signal ends the wait too. A failure costs only a little time.
         let _ = poll::wait_for(&mut over, Some(OVER_TICK));
         is_over = !over[0].revents().is_empty();
     }
@@ -115,10 +114,10 @@ pub fn wind_up() {
 }
 
 impl Keeper {
-    /// That of this process, which is started with its first program.
+    /// The keeper of this process, which is started with its first program.
     ///
     /// # Errors
-    /// EMFILE; EAGAIN where no thread can be started.
+    /// EMFILE; EAGAIN if no thread can be started.
     pub(super) fn of_this_process(errors: &Arc<ErrorLog>) -> io::Result<Arc<Self>> {
         let mut keeper = lock(&KEEPER);
         let pid = std::process::id();
@@ -139,7 +138,7 @@ impl Keeper {
         };
         watch.epoll.add(&fresh.wake, FRESH, EventFlags::IN)?;
         let builder = std::thread::Builder::new().stack_size(64 * 1024);
-        // Signals of the server are for who serves.
+        // Signals are for the threads that serve.
         let thread = signals::hidden_from(|| {
             builder.spawn(move || {
                 process::set_name("joust keeper");
@@ -155,7 +154,7 @@ impl Keeper {
         self.add(Kept::Errors(Errors { file, name, line: Vec::new() }));
     }
 
-    /// The process ends: programs have until then.
+    /// The process ends: programs have until `end`.
     fn end_by(&self, end: Nanos) {
         let mut fresh = lock(&self.fresh);
         fresh.end = Some(fresh.end.map_or(end, |before| before.min(end)));
@@ -163,8 +162,7 @@ impl Keeper {
         self.wake.ring();
     }
 
-    /// Reaps the program once it has ended; kills it and all that it has started if that has not come by
-    /// `until`.
+    /// Reaps the program once it has ended; kills it and all that it has started if it has not ended by `until`.
     pub(super) fn see_off(&self, program: Program, until: Nanos) {
         if matches!(program.reap(), Ok(None)) {
             self.add(Kept::Ending(program, until));
@@ -195,15 +193,15 @@ impl Keeper {
     }
 }
 
-/// What the thread of a keeper has.
+/// The state of a keeper's thread.
 struct Watch {
     keeper: Arc<Keeper>,
     errors: Arc<ErrorLog>,
     epoll: Epoll,
-    /// What was not over at the first presentation.
+    /// What had not ended when it was first looked at.
     watched: HashMap<u64, Kept>,
     next: u64,
-    /// When fresh things are looked at.
+    /// When new things are looked at.
     presentation: Nanos,
     /// See [`Fresh::over`]: one search ends the descendants of many programs.
     over: Vec<Mark>,
@@ -235,7 +233,7 @@ impl Watch {
             self.kill_overdue();
             self.end_descendants();
         }
-        // What a program that has ended said before is there; others may hold the file for ever.
+        // What an ended program wrote before is there; others may hold the file open for ever.
         for kept in self.watched.values_mut() {
             if let Kept::Errors(left) = kept {
                 for _ in 0..LAST_READS_MAX {
@@ -280,7 +278,7 @@ impl Watch {
         }
     }
 
-    /// Kills programs that were to end by now, each in its time and all by the end of the process.
+    /// Kills programs that should have ended: each at its own time, and all by the end of the process.
     fn kill_overdue(&mut self) {
         let (now, end) = (clock::monotonic(), self.end.unwrap_or(Nanos::MAX));
         for one in self.watched.values_mut() {
@@ -295,7 +293,7 @@ impl Watch {
         }
     }
 
-    /// Kills what programs that are over have started.
+    /// Kills what ended programs have started.
     fn end_descendants(&mut self) {
         if self.over.is_empty() {
             return;
@@ -318,7 +316,7 @@ impl Watch {
 }
 
 impl Kept {
-    /// Whether nothing more is to be done about it, after doing what there was.
+    /// Does what there is to do about it; returns whether nothing is left.
     fn is_over(&mut self, errors: &ErrorLog) -> bool {
         match self {
             Self::Errors(kept) => kept.take(errors) == Came::End,
@@ -334,7 +332,7 @@ impl Kept {
     }
 }
 
-/// What came of standard error.
+/// What a read of standard error gave.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Came {
     /// Something, and there may be more.
@@ -346,7 +344,7 @@ enum Came {
 }
 
 impl Errors {
-    /// Takes what has come.
+    /// Reads what has arrived.
     fn take(&mut self, errors: &ErrorLog) -> Came {
         let mut bytes = [0; READ_BYTES];
         let count = match rustix::io::read(&self.file, &mut bytes) {
@@ -378,7 +376,7 @@ impl Errors {
     }
 }
 
-/// A line about a gateway.
+/// Logs a line about a gateway.
 pub(super) fn note(errors: &ErrorLog, name: &str, text: &str) {
     errors.note(Level::Error, format_args!("{name}: {text}"));
 }

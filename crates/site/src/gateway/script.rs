@@ -1,9 +1,8 @@
-//! From the path of a request to what answers it: which part of the path is the script, and which is for the
-//! script. Owns the search and its safety. Start reading at [`Finder::find`].
+//! From the path of a request to its script: which part of the path names the script, and which part is passed to it.
+//! Owns the search and its safety. Start reading at [`Finder::find`].
 //!
-//! The script is opened beneath its directory (openat2, RESOLVE_BENEATH), and what kind of file it is
-//! and whether it may run is asked of what was opened. It is started by its name in the directory that
-//! was opened, since an interpreter (`#!`) has to open it again.
+//! The script is opened beneath its directory (openat2, RESOLVE_BENEATH), and its kind and permissions are those of the
+//! open file. It is started by its name in the opened directory, since an interpreter (`#!`) has to open it again.
 
 use std::ffi::{CStr, CString};
 use std::io;
@@ -27,7 +26,7 @@ pub(super) struct Finder {
     /// Shared by hosts, unless it lies in the site of each.
     place: Arc<ScriptLocation>,
     document_root: PathBuf,
-    /// A CGI program is a file that may be run, unless an interpreter runs it.
+    /// Whether the file itself is run, and so must be executable: a CGI program without an interpreter.
     runs_file: bool,
     interpreter: Option<CString>,
     hide: Hide,
@@ -39,18 +38,19 @@ enum ScriptLocation {
     One { path: CString, directory: Option<Opened> },
     /// An application that has no files here.
     Application,
-    /// Files beneath this directory, whose path is `path`; a prefix of the mapping is not part of theirs.
+    /// Files beneath this directory, whose path is `path`. With `without_prefix`, the mapping's prefix is not part of
+    /// their paths.
     Beneath { root: Root, path: PathBuf, without_prefix: bool },
 }
 
-/// What answers a request.
+/// The script that answers a request.
 #[derive(Debug)]
 pub(super) struct Script {
     /// The part of the request's path that names it, decoded: SCRIPT_NAME.
     pub(super) url: Vec<u8>,
-    /// What follows it; `None`: nothing: PATH_INFO.
+    /// What follows it, PATH_INFO; `None`: nothing.
     pub(super) info: Option<Vec<u8>>,
-    /// Its path in the file system: SCRIPT_FILENAME; `None` where it has no file.
+    /// Its path in the file system: SCRIPT_FILENAME; `None` if it has no file.
     pub(super) file: Option<CString>,
     directory: Option<Opened>,
     program: CString,
@@ -63,7 +63,7 @@ impl Script {
         self.interpreter.as_deref().unwrap_or(&self.program)
     }
 
-    /// Its name, and nothing else: least of all the query.
+    /// Its name alone, and never the query.
     pub(super) fn arguments(&self) -> impl Iterator<Item = &CStr> {
         let named = self.file.as_deref().unwrap_or(&self.program);
         std::iter::once(self.interpreter.as_deref().unwrap_or(named))
@@ -81,10 +81,10 @@ impl Script {
 }
 
 impl Finder {
-    /// Opens the directories of the scripts, by the number of the host; `None`: it is not for that one.
+    /// Opens the directories of the scripts, by the number of the host; `None`: the gateway is not for that host.
     ///
     /// # Errors
-    /// A directory that is missing, none, or forbidden.
+    /// A directory that is missing, not a directory, or forbidden.
     pub(super) fn of_hosts(
         gateway: &GatewayConfig,
         hosts: &[HostConfig],
@@ -97,7 +97,7 @@ impl Finder {
         hosts.iter().map(open).collect()
     }
 
-    /// `own`: where scripts lie that are no files of the site.
+    /// `own`: where scripts lie that are not files of the site.
     fn open(
         gateway: &GatewayConfig,
         host: &HostConfig,
@@ -126,11 +126,11 @@ impl Finder {
         &self.document_root
     }
 
-    /// What answers that path.
+    /// The script that answers `path`.
     ///
     /// # Errors
-    /// The status: 404 where nothing lies there that may be seen, 403 where it may not be run or leads
-    /// out of its directory, 503 where the process has no more files.
+    /// The status: 404 if nothing lies there that may be seen, 403 if it may not be run or leads out of its directory,
+    /// 503 if the process has no descriptors left.
     pub(super) fn find(&self, path: &SafePath<'_>) -> Result<Script, u16> {
         match &*self.place {
             ScriptLocation::One { path: file, directory } => {
@@ -151,7 +151,7 @@ impl Finder {
         }
     }
 
-    /// Bytes of a path that a prefix takes, without its slash; 0 where scripts are known by their names.
+    /// Bytes of a path that a prefix takes, without its last slash; 0 if scripts are found by their extension.
     fn prefix_len(&self) -> usize {
         match &self.mapping {
             Mapping::Path(prefix) => prefix.len() - 1,
@@ -159,7 +159,7 @@ impl Finder {
         }
     }
 
-    /// The first file on the way. `path` counts from `start` on beneath the root.
+    /// Finds the first file along `path`. What follows its first `start` bytes lies beneath the root.
     fn look(
         &self,
         root: &Root,
@@ -193,7 +193,7 @@ impl Finder {
             let program = c_string(&[&b"./"[..], own].concat());
             return Ok(self.script(path, start + 1 + end, Some(file), Some(parent), program));
         }
-        // All of it are directories.
+        // Every name of the path is a directory.
         Err(if relative.is_empty() || relative.ends_with(b"/") { 403 } else { 404 })
     }
 
@@ -259,7 +259,7 @@ fn again(opened: &Opened) -> Result<Opened, u16> {
     Ok(Opened { fd, facts: opened.facts })
 }
 
-/// A path that holds from any directory, without symbolic links.
+/// An absolute path without symbolic links.
 fn absolute(path: &Path) -> Result<PathBuf, SiteError> {
     std::fs::canonicalize(path).map_err(|source| SiteError::of_directory(path, source))
 }
@@ -273,7 +273,7 @@ fn c_string(part: &[u8]) -> CString {
     CString::new(part).expect("a checked path holds no NUL")
 }
 
-/// What an error of the file system means for who asked.
+/// The status that the client gets for an error of the file system.
 fn status(error: &io::Error) -> u16 {
     match Errno::from_io_error(error) {
         Some(Errno::NOENT | Errno::NOTDIR | Errno::INVAL | Errno::NAMETOOLONG) => 404,

@@ -1,5 +1,6 @@
-//! FastCGI applications that the server starts itself (`spawn`). Owns their sockets, and a process that
-//! starts them, starts again those that end, and ends all of them when the server ends, for whatever reason. Start reading at [`SpawnedApplications::start`], then `Warden::watch`.
+//! FastCGI applications that the server starts itself (`spawn`). Owns their sockets, and a process that starts them,
+//! starts again those that end, and ends all of them when the server ends, for whatever reason. Start reading at
+//! [`SpawnedApplications::start`], then `Warden::watch`.
 //!
 //! It is a process of its own: a model may consist of many processes, none of which lives as long as the server,
 //! or of one thread that does nothing but serve. It ignores signals: Ctrl-C goes to the whole process group, and the
@@ -36,40 +37,39 @@ use crate::SiteError;
 use crate::config::Spawn;
 use crate::log::{ErrorLog, Level};
 
-/// Connections that wait for an application, of which the kernel allows net.core.somaxconn.
+/// The backlog of an application's socket, of which the kernel allows net.core.somaxconn.
 const BACKLOG: i32 = 1024;
 
-/// How long an application that failed is left alone at first; twice as long after each failure in a row.
+/// The first pause before an application that failed is started again; it doubles with each failure in a row.
 const PAUSE_MIN: Nanos = Nanos::from_millis(10);
 
-/// And at most.
+/// The longest such pause.
 const PAUSE_MAX: Nanos = Nanos::from_secs(10);
 
-/// One that has lived so long, and then ended by itself without complaint, did as it was to: php-cgi
-/// ends after 500 requests.
+/// An application that has run for this long and then ends without an error did as planned: php-cgi ends after 500
+/// requests.
 const LIFE_MIN: Nanos = Nanos::from_millis(100);
 
-/// One that has lived so long and then fails does not fail in a row.
+/// A failure after a run of this length is not counted as one in a row.
 const GOOD_LIFE_MIN: Nanos = Nanos::from_secs(10);
 
 /// How long applications have to end once they were asked to.
 const ENDING_MAX: Nanos = Nanos::from_secs(2);
 
-/// All of a server. When it is dropped they end, and are waited for.
+/// All applications of a server. Dropping it ends them, and waits for their end.
 #[derive(Debug)]
 pub struct SpawnedApplications {
-    /// Its end is known at the other end, and that process's here.
+    /// Each of the two processes learns from it when the other ends.
     line: UnixStream,
     warden: Pid,
 }
 
 impl SpawnedApplications {
-    /// Starts what is to be spawned, on these CPUs (none: on all); `None`: nothing is. Needs a process with
-    /// one thread.
+    /// Starts the applications, on these CPUs (empty: on all); `None`: there are none. Needs a process with one thread.
     ///
     /// # Errors
-    /// Sockets that cannot be made; EAGAIN and the like of fork. An application that cannot be started is
-    /// in the error log, and tried again.
+    /// Sockets that cannot be made; EAGAIN and the like of fork. An application that cannot be started is noted in the
+    /// error log, and tried again.
     pub fn start(
         gateways: &Gateways,
         errors: &Arc<ErrorLog>,
@@ -96,21 +96,21 @@ impl SpawnedApplications {
 
 impl Drop for SpawnedApplications {
     fn drop(&mut self) {
-        // Either can only have ended before, which is what is wanted.
+        // Either fails only if the other process has ended, which is what is wanted.
         let _ = self.line.shutdown(Shutdown::Write);
         let _ = self.line.read(&mut [0]);
         process::reap_this(self.warden);
     }
 }
 
-/// A new directory in that one, for this user alone.
+/// Makes a new directory in `within`, for this user alone.
 fn private_directory(within: &Path) -> io::Result<PathBuf> {
     let within = std::fs::canonicalize(within)?;
     let mut number = 0;
     loop {
         let path = within.join(format!("joust-{}-{number}", std::process::id()));
         match DirBuilder::new().mode(0o700).create(&path) {
-            // Of a server that was killed together with its warden, or someone's mischief.
+            // Left by a server that was killed together with its warden, or made by an attacker.
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists && number < 1000 => {
                 number += 1;
             }
@@ -144,7 +144,7 @@ fn begin(
     let cpus = cpus.to_owned();
     let warden = process::fork("joust warden", move || {
         if !cpus.is_empty() {
-            // Where it cannot, the server says so, and ends.
+            // If it cannot, the server reports that, and ends.
             let _ = sys::affinity::pin(&cpus);
         }
         // SIGTERM and SIGINT are for the server.
@@ -217,9 +217,9 @@ struct ProcessSlot {
 
 #[derive(Debug)]
 enum SlotState {
-    /// A process that was started then.
+    /// A process, and when it was started.
     Program(Program, Nanos),
-    /// No process runs until then.
+    /// No process runs until this instant.
     EmptyUntil(Nanos),
 }
 
@@ -245,7 +245,7 @@ impl ProcessSlot {
             if !program.has_ended() {
                 return;
             }
-            // What it has left running would go on with its socket.
+            // Processes that it left running would go on using its socket.
             let _ = program.kill_with_descendants();
             let lived = now.saturating_sub(*born);
             match program.reap() {
@@ -284,7 +284,7 @@ fn said(ended: io::Result<Option<Ended>>) -> String {
     }
 }
 
-/// The process that looks after them.
+/// The process that looks after the applications.
 struct Warden {
     slots: Vec<ProcessSlot>,
     errors: Arc<ErrorLog>,
@@ -293,7 +293,7 @@ struct Warden {
 }
 
 impl Warden {
-    /// Until the server says that it ends, or has ended.
+    /// Runs until the server says that it ends, or has ended.
     fn watch(mut self) -> io::Result<()> {
         let parent = process::outlive_parent()?;
         loop {
@@ -312,7 +312,7 @@ impl Warden {
         }
     }
 
-    /// Has all of them end, and those that do not in time be killed, with what they have started.
+    /// Ends all of them. Those that do not end in time are killed, with all that they have started.
     fn end(mut self) -> io::Result<()> {
         let programs: Vec<Program> = self
             .slots
@@ -328,7 +328,7 @@ impl Warden {
             let left = until.saturating_sub(clock::monotonic());
             wait(&[program.as_fd()], &[], Some(left))?;
         }
-        // Its group may have more processes than it, until all are killed; then its number is free.
+        // A group may hold more processes than the program. Reaping frees its number, so all of it is killed first.
         for program in &programs {
             let _ = program.kill_with_descendants();
         }

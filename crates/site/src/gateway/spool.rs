@@ -24,11 +24,11 @@ impl Spool {
         self.len
     }
 
-    /// Adds bytes. Past `memory_max` all of it moves to a file in `directory`, which has no name there and
-    /// goes with its last descriptor, whatever happens.
+    /// Adds bytes. Past `memory_max` all of it moves to a file in `directory`. The file has no name there, so it
+    /// disappears with its last descriptor, whatever happens.
     ///
     /// # Errors
-    /// What the file system says, as ENOSPC.
+    /// Those of the file system, such as ENOSPC.
     pub(super) fn push(
         &mut self,
         bytes: &[u8],
@@ -51,7 +51,7 @@ impl Spool {
         }
     }
 
-    /// A file to read it from, from its beginning; `None` where it is empty.
+    /// A file to read it from, from its beginning; `None` if it is empty.
     ///
     /// # Errors
     /// EMFILE and the like.
@@ -92,7 +92,7 @@ fn nameless(directory: &Path) -> io::Result<File> {
     let flags = OFlags::RDWR | OFlags::TMPFILE | OFlags::CLOEXEC;
     match rustix::fs::open(directory, flags, Mode::RUSR | Mode::WUSR) {
         Ok(fd) => Ok(fd.into()),
-        // A file system without such files, or a kernel: memory that can be swapped out then.
+        // The file system or the kernel has no unnamed files: take memory, which at least can be swapped out.
         Err(Errno::OPNOTSUPP | Errno::ISDIR) => in_memory(),
         Err(error) => Err(error.into()),
     }

@@ -1,10 +1,10 @@
 //! Basic authentication (RFC 7617) against a file of bcrypt hashes, as `htpasswd -B` writes it. Owns the
 //! file, and the passwords that were verified recently. Start reading at [`Guard::pass`].
 //!
-//! A bcrypt hash is made to take long: 50 ms and more in which a loop serves nobody else. So what was
-//! verified once is remembered, as a hash under a key of this process, until the file changes; an
-//! unknown name takes as long as a known one; and all verifying together takes a quarter of a thread
-//! at most, beyond which a client is told to come again in a second (503).
+//! A bcrypt hash takes long by design: 50 ms and more, in which an event loop serves nobody else. So a password that
+//! was verified is remembered until the file changes, as a hash under a key of this process. An unknown name takes as
+//! long as a known one. All verification together takes at most a quarter of a thread; beyond that a client is told to
+//! come again in a second (503).
 
 use std::collections::{HashMap, HashSet};
 use std::fs::File;
@@ -29,10 +29,10 @@ const REMEMBERED_MAX: usize = 1024;
 /// Bytes of a password file.
 const FILE_BYTES_MAX: u64 = 4 << 20;
 
-/// So many times as long as a verification took, none may follow on average.
+/// Each verification is followed by a rest this many times as long, on average.
 const REST_FACTOR: u64 = 4;
 
-/// How far ahead of that average verifying may run.
+/// How far verification may run ahead of that average.
 const AHEAD_MAX: Nanos = Nanos::from_secs(4);
 
 /// Demands a name and a password.
@@ -41,32 +41,32 @@ pub(super) struct Guard {
     path: PathBuf,
     users: Vec<String>,
     challenge: String,
-    /// Of this process, so that what is remembered is of no use elsewhere.
+    /// The key of this process, which makes what is remembered useless elsewhere.
     key: [u8; 32],
     state: Mutex<State>,
 }
 
 #[derive(Debug)]
 struct State {
-    /// What the file system said of the file when it was read; `None`: it could not be read.
+    /// Metadata of the file when it was read; `None`: it could not be read.
     facts: Option<Facts>,
-    /// When it was asked last.
+    /// When the file was last looked at.
     asked: Nanos,
     hashes: HashMap<String, String>,
     verified: HashSet<[u8; 32]>,
     refused: HashSet<[u8; 32]>,
-    /// The instant up to which verifying has used its share.
+    /// The instant up to which verification has used its share.
     spent_until: Nanos,
 }
 
-/// What came of it.
+/// Whether a request may pass.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Passed {
-    /// It may, until the instant, when the file is looked at again.
+    /// It may until that instant, when the file is looked at again.
     Yes { user: String, until: Nanos },
     /// It may not.
     No,
-    /// Too many try.
+    /// Too many clients try.
     Busy,
     /// The file cannot be read.
     Broken,
@@ -146,7 +146,7 @@ impl Guard {
 }
 
 impl State {
-    /// Reads the file again if it has changed. False: it cannot be read.
+    /// Reads the file again if it has changed. Returns false if it cannot be read.
     fn is_current(&mut self, path: &PathBuf, now: Nanos) -> bool {
         if now < self.asked.saturating_add(FRESH_FOR) && self.asked > Nanos::ZERO {
             return self.facts.is_some();
@@ -165,16 +165,16 @@ impl State {
         self.facts.is_some()
     }
 
-    /// Whether the password is the user's; `None`: verifying has used its share of the time.
+    /// Whether the password is the user's; `None`: verification has used its share of the time.
     fn verify(&mut self, user: &str, password: &[u8], now: Nanos) -> Option<bool> {
         if self.spent_until > now.saturating_add(AHEAD_MAX) {
             return None;
         }
         let began = sys::clock::monotonic();
-        // Who is unknown is held against another's hash, so that it takes as long.
+        // An unknown name is checked against another's hash, so that it takes as long.
         let known = self.hashes.get(user);
         let hash = known.or_else(|| self.hashes.values().next());
-        // A password that bcrypt cannot take (with a NUL in it) is nobody's.
+        // A password that bcrypt refuses (with a NUL in it) is nobody's.
         let fits = hash.is_some_and(|hash| bcrypt::verify(password, hash).unwrap_or(false));
         let took = sys::clock::monotonic().saturating_sub(began);
         let rest = Nanos(took.0.saturating_mul(REST_FACTOR));

@@ -1,13 +1,12 @@
-//! Small files kept in memory, and large ones kept open. Owns what is kept and for how long it is believed.
-//! Start reading at [`Cache::get`].
+//! Small files kept in memory, and large ones kept open. Owns what is kept and for how long it is trusted. Start
+//! reading at [`Cache::get`].
 //!
-//! An open file goes on showing what was renamed or deleted. So it is believed for a time (`FileCache`, a
-//! second unless set), as the bytes in memory are, and then its path is looked up again. Where that time is
-//! none, nothing is kept.
+//! An open file still shows what was renamed or deleted. So it is trusted for a time only (`FileCache`, a second unless
+//! set), as are the bytes in memory; then its path is looked up again. If that time is zero, nothing is kept.
 //!
-//! Shared by the threads of a process, so that a model with many threads does not keep many copies.
-//! The lock is no cost of a request: a connection remembers the last file that it sent (see
-//! `exchange`), and comes here once a second, or for another file.
+//! Shared by the threads of a process, so that a model with many threads does not keep many copies. Few requests take
+//! the lock: a connection remembers the last file that it sent (see `exchange`), and comes here once a second, or for
+//! another file.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -17,8 +16,8 @@ use units::Nanos;
 
 use super::Representation;
 
-/// Entries that are compared for which to drop when there is no room: an old one among a few costs
-/// less than a list in the order of use, and is nearly as good (Redis does the same).
+/// How many entries are compared to choose the one to drop when there is no room. The oldest of a few costs less than a
+/// list in the order of use, and is nearly as good (Redis does the same).
 const EVICTION_SAMPLE: usize = 8;
 
 /// Files, by normalised path.
@@ -35,7 +34,7 @@ pub(super) struct Bounds {
     pub(super) entries_max: usize,
     /// Of contents in memory.
     pub(super) bytes_max: u64,
-    /// How long an entry is believed once the file system has confirmed it; zero: none is kept.
+    /// How long an entry is trusted once the file system has confirmed it; zero: none is kept.
     pub(super) fresh_for: Nanos,
 }
 
@@ -67,7 +66,7 @@ impl Cache {
         (now < until).then(|| (Arc::clone(&entry.representation), until))
     }
 
-    /// What is kept for `path`, if it is what would be made again; it is fresh again then.
+    /// The entry for `path`, if `is_it` says that it is still right; then it is fresh again.
     pub(super) fn renew(
         &self,
         path: &[u8],
@@ -83,7 +82,7 @@ impl Cache {
         Some(Arc::clone(&entry.representation))
     }
 
-    /// Keeps a file, in place of what was kept for its path, if there is or can be made room.
+    /// Keeps a file, in place of the entry for its path, if there is room or room can be made.
     pub(super) fn keep(&self, path: &[u8], representation: Arc<Representation>, now: Nanos) {
         let Bounds { entries_max, bytes_max, fresh_for } = self.bounds;
         if fresh_for == Nanos::ZERO {
@@ -106,21 +105,21 @@ impl Cache {
         kept.entries.insert(path.into(), Entry { representation, confirmed: now.0.into() });
     }
 
-    /// Keeps nothing for `path`.
+    /// Drops the entry for `path`.
     pub(super) fn forget(&self, path: &[u8]) {
-        // Mostly there is nothing, and then nobody need be kept waiting.
+        // Mostly there is none, and then nobody has to wait for a write lock.
         if self.read().entries.contains_key(path) {
             self.write().remove(path);
         }
     }
 
-    /// Keeps nothing. Says whether there was anything.
+    /// Drops all entries. Returns whether there were any.
     pub(super) fn clear(&self) -> bool {
         let kept = std::mem::take(&mut *self.write());
         !kept.entries.is_empty()
     }
 
-    /// Files that were dropped, or not kept, for want of room.
+    /// Files that were dropped, or not kept, for lack of room.
     pub(super) fn evicted(&self) -> u64 {
         self.evicted.load(Ordering::Relaxed)
     }
@@ -141,7 +140,8 @@ impl Kept {
         }
     }
 
-    /// Drops the one of a few that was confirmed, and so asked for, longest ago. False: there is none.
+    /// Of a few entries, drops the one that was confirmed, and so requested, longest ago. Returns false if there is
+    /// none.
     fn evict_an_old_one(&mut self) -> bool {
         let sample = self.entries.iter().take(EVICTION_SAMPLE);
         let oldest = sample.min_by_key(|(_, entry)| entry.confirmed.load(Ordering::Relaxed));

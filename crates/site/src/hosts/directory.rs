@@ -28,7 +28,7 @@ pub(super) struct Directory {
     limits: Limits,
     /// Files in memory.
     cache: Cache,
-    /// Files that are open, because they are too large for that.
+    /// Files that are kept open, because they are too large for memory.
     open: Cache,
 }
 
@@ -39,16 +39,16 @@ struct Wanted<'a> {
     /// `path` without its first slash.
     relative: &'a [u8],
     wants: ContentPreferences,
-    /// What it is kept by.
+    /// Its key in the caches.
     key: &'a [u8],
     time: ClockReading,
 }
 
-/// What is sent of a file.
+/// The form of a file that is sent.
 struct Chosen {
     opened: Opened,
     about: About,
-    /// What it is put into first.
+    /// The coding in which it is to be encoded first.
     encode: Option<Coding>,
 }
 
@@ -98,7 +98,7 @@ impl Directory {
         })
     }
 
-    /// The name of the file that the directory at `path` is shown by, if it has one.
+    /// The name of the index file of the directory at `path`, if it has one.
     pub(super) fn index_name(&self, path: &[u8]) -> Option<&[u8]> {
         let relative = path.strip_prefix(b"/").unwrap_or(path);
         if self.hide.hides_path(relative) {
@@ -107,17 +107,17 @@ impl Directory {
         self.index_of(relative).ok().flatten().map(|(_, name)| name)
     }
 
-    /// Files that had to leave memory, or found no room.
+    /// Files that had to leave memory, or were not kept, for lack of room.
     pub(super) fn evicted(&self) -> u64 {
         self.cache.evicted()
     }
 
-    /// Closes what is kept open. Says whether there was anything.
+    /// Closes what is kept open. Returns whether there was anything.
     pub(super) fn release_descriptors(&self) -> bool {
         self.open.clear()
     }
 
-    /// Asks the file system.
+    /// Looks it up in the file system.
     fn look(&self, wanted: Wanted<'_>) -> io::Result<Found> {
         let Wanted { path, relative, wants, .. } = wanted;
         let here = if relative.is_empty() { &b"."[..] } else { relative };
@@ -138,8 +138,8 @@ impl Directory {
         }
     }
 
-    /// Which coding of a file goes to a client: what it likes best; of two that it likes as much, one
-    /// that lies ready, and then the first of the configuration. `None`: it takes none that there is.
+    /// Chooses the coding of a file for a client: the one that it prefers. Of two that it ranks alike, one that lies
+    /// ready comes first, then the first of the configuration. `None`: the client accepts none of them.
     fn choose(
         &self,
         opened: Opened,
@@ -153,13 +153,13 @@ impl Directory {
         let siblings = self.siblings(&plain.opened.facts, file, compression)?;
         let is_worth = compression.is_worth(&plain.about.content_type, plain.opened.facts.size)
             && !compression.codings.is_empty();
-        // Where there is nothing to choose from, everybody gets the same.
+        // If there is nothing to choose from, everybody gets the same.
         if siblings.is_empty() && !is_worth {
             return Ok(Some(plain));
         }
         let about = |coding| About { coding, vary: ACCEPT_ENCODING, ..plain.about.clone() };
         let mut best = (wants.rank(None), Chosen { about: about(None), ..plain });
-        // From the least preferred on, so that a later one goes before an earlier one.
+        // In reverse order of preference: of equal ranks, the one that is looked at last wins.
         let on_the_fly = if is_worth && !(wants.is_ranged && wants.rank(None) > 0) {
             &compression.codings[..]
         } else {
@@ -204,19 +204,19 @@ impl Directory {
                 }
                 Ok(_) => {}
                 Err(error) if matches!(outcome(&error), Found::Busy) => return Err(error),
-                // It is not there, or not for this: the plain one is.
+                // It is missing, or does not fit the plain file, which is sent instead.
                 Err(_) => {}
             }
         }
         Ok(siblings)
     }
 
-    /// What was chosen, from memory where it is the same still.
+    /// What was chosen, from memory if it is unchanged.
     fn sent(&self, chosen: Chosen, wanted: Wanted<'_>) -> io::Result<Found> {
         let ClockReading { now, now_s } = wanted.time;
         let until = now.saturating_add(self.limits.file_cache);
         let is_it = |kept: &Representation| {
-            // What did not become smaller stayed as it is.
+            // If encoding did not make it smaller, the plain content was kept.
             let is_plain = chosen.encode.is_some()
                 && *kept.about() == About { coding: None, ..chosen.about.clone() };
             kept.facts() == Some(&chosen.opened.facts)
@@ -288,9 +288,9 @@ impl Directory {
     }
 }
 
-/// What a content is kept by: no path holds a NUL.
+/// The key by which a content is kept: no path holds a NUL.
 fn key(path: &[u8], wants: ContentPreferences) -> Cow<'_, [u8]> {
-    // Listings, which alone may be JSON, are not kept.
+    // Listings, the only content that may be JSON, are not kept.
     let wants = wants.of_files();
     if wants == ContentPreferences::default() {
         return Cow::Borrowed(path);
@@ -298,7 +298,7 @@ fn key(path: &[u8], wants: ContentPreferences) -> Cow<'_, [u8]> {
     Cow::Owned([path, b"\0", &wants.key()].concat())
 }
 
-/// What an error of the file system means for who asked.
+/// What the client gets for an error of the file system.
 fn outcome(error: &io::Error) -> Found {
     match Errno::from_io_error(error) {
         Some(Errno::NOENT | Errno::NOTDIR | Errno::INVAL) => Found::NotFound,

@@ -9,9 +9,9 @@ use crate::pattern;
 /// The rule.
 #[derive(Debug)]
 pub(crate) struct Hide {
-    /// Names that are seen though they begin with a dot.
+    /// Names that may be seen although they begin with a dot.
     shown: Vec<Box<[u8]>>,
-    /// Further names that are not; `None`: there are none.
+    /// Patterns of further names that may not; `None`: there are none.
     patterns: Option<Regex>,
 }
 
@@ -29,7 +29,7 @@ impl Hide {
         Ok(Self { shown, patterns })
     }
 
-    /// Whether a name is hidden: it begins with a dot, or fits a pattern.
+    /// Whether a name is hidden: it begins with a dot, or matches a pattern.
     pub(crate) fn hides(&self, name: &[u8]) -> bool {
         let is_dotted = name.starts_with(b".") && !self.shown.iter().any(|shown| **shown == *name);
         is_dotted || self.patterns.as_ref().is_some_and(|patterns| patterns.is_match(name))

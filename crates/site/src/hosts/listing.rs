@@ -1,5 +1,5 @@
-//! What lists a directory, as a page and as JSON. Owns their look and escaping, twice: as HTML for the eye,
-//! as percent-encoding for the link. Start reading at [`Listing::of`].
+//! Listings of directories, as a page and as JSON. Owns their look and their escaping: as HTML for the text, as
+//! percent-encoding for the link. Start reading at [`Listing::of`].
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
@@ -12,12 +12,12 @@ use units::Bytes;
 use super::hide::Hide;
 use super::representation::{About, Representation};
 
-/// Who asks for JSON gets it.
+/// A client that prefers JSON gets it.
 const VARY: &str = "Accept";
 
 const WRITES: &str = "a String takes every write";
 
-/// In the colours that the reader's system has; a long name is broken rather than the page widened.
+/// In the colours of the reader's system; a long name is broken, so that it does not widen the page.
 const STYLE: &str = "\
 :root{color-scheme:light dark}\
 body{font:15px/1.5 system-ui,sans-serif;max-width:62rem;margin:2rem auto;padding:0 1rem}\
@@ -158,8 +158,8 @@ fn escape_html(text: &str, out: &mut String) {
     }
 }
 
-/// As the path of a URL: what RFC 3986, 3.3 does not allow in a segment is percent-encoded, and the
-/// quote and ampersand that mean something in HTML too.
+/// As the path of a URL. Percent-encodes what RFC 3986, 3.3 does not allow in a segment, and the quote and ampersand,
+/// which also have a meaning in HTML.
 pub(crate) fn escape_path(path: &[u8], out: &mut String) {
     for &byte in path {
         match byte {

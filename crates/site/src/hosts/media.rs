@@ -7,8 +7,8 @@ use std::path::Path;
 
 use crate::config::Presentation;
 
-/// The media type by extension; text has the charset of the configuration. What is unknown is not
-/// guessed at.
+/// The media type by extension; text has the charset of the configuration. The type of an unknown extension is not
+/// guessed.
 pub(super) fn content_type(name: &[u8], presentation: &Presentation) -> Cow<'static, str> {
     let path = Path::new(OsStr::from_bytes(name));
     let extension = path.extension().and_then(OsStr::to_str).unwrap_or_default();

@@ -1,7 +1,7 @@
-//! Pages that stand for errors. Owns reading those that are no part of the site. Start reading at [`open`].
+//! Error pages. Owns reading those that are not part of the site. Start reading at [`open`].
 //!
-//! Such a page is read once, with the rights of the process that opens the site. The serving processes may run as another user, or be confined to
-//! the site (Landlock), and an error is too late to find that out.
+//! Such a page is read once, with the rights of the process that opens the site. The serving processes may run as
+//! another user, or be confined to the site (Landlock), and an error is too late to find that out.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -21,12 +21,12 @@ use crate::config::{ErrorPage, HostConfig, Presentation};
 /// Bytes of a page that lies in memory as long as the server runs.
 const PAGE_BYTES_MAX: u64 = 1024 * 1024;
 
-/// What stands for an error.
+/// An error page.
 #[derive(Debug)]
 pub(super) enum Page {
-    /// What lies at that path of the site.
+    /// The page at that path of the site.
     OfSite(String),
-    /// This.
+    /// A page with a file of its own.
     Own(Arc<Representation>),
 }
 
@@ -56,7 +56,7 @@ fn read(path: &Path, presentation: &Presentation) -> Result<Representation, Site
     Ok(Representation::page(content, About { content_type, coding: None, vary: "" }))
 }
 
-/// The content of a regular file, of which a byte too many tells that it is too large.
+/// The content of a regular file. One byte beyond the limit shows that it is too large.
 fn content(path: &Path) -> io::Result<Vec<u8>> {
     // Without it, opening a pipe would wait for its writer.
     let nonblock = OFlags::NONBLOCK.bits().cast_signed();

@@ -1,5 +1,5 @@
-//! Where a plain request is sent that should have come by TLS: to the same host and target, and never to
-//! another one. Owns that URL. Start reading at [`to_https`].
+//! Redirects a plain request that should have used TLS: to the same host and target, and never to another one. Owns
+//! that URL. Start reading at [`to_https`].
 
 use wire::Request;
 use wire::target::SafePath;
@@ -7,12 +7,12 @@ use wire::target::SafePath;
 use super::Verdict;
 use crate::names;
 
-/// What a port of HTTPS is unless the URL says another.
+/// The port of HTTPS, unless the URL names another.
 const HTTPS_PORT: u16 = 443;
 
-/// The answer: the URL of the request with `https` and that port, byte for byte. 301 as everybody knows
-/// it; but 308 where 301 would let a client change the method (RFC 9110, 15.4.2). Without a host, or
-/// with what cannot name one, or without a path (`OPTIONS *`), there is no such URL: 400.
+/// Redirects to the URL of the request with `https` and that port, otherwise byte for byte. The status is 301, which
+/// every client knows, or 308 if a client could change the method after a 301 (RFC 9110, 15.4.2). Without a valid host,
+/// or without a path (`OPTIONS *`), there is no such URL: 400.
 pub(super) fn to_https(request: &Request<'_>, port: u16) -> Verdict {
     let host = request.host.map(names::host_name).filter(|host| names::check(host).is_ok());
     let Some(host) = host.filter(|_| request.path_and_query.starts_with('/')) else {
@@ -27,7 +27,7 @@ pub(super) fn to_https(request: &Request<'_>, port: u16) -> Verdict {
     Verdict::Tell(status, format!("Location: https://{host}{port}{target}\r\n"))
 }
 
-/// Whether a request is one for what is served in plain: by the path that would be opened.
+/// Whether a request is for something that is served without TLS, by the path that would be opened.
 pub(super) fn is_excepted(request: &Request<'_>, except: &[String]) -> bool {
     let Ok(path) = SafePath::new(request.path_and_query) else { return false };
     except.iter().any(|prefix| path.path().starts_with(prefix.as_bytes()))

@@ -16,7 +16,7 @@ use crate::coding::Coding;
 
 const WRITES: &str = "a String takes every write";
 
-/// How often a file that changes while it is read is read again; then it is sent from the file.
+/// How often a file that changes while it is read is read again; after that it is sent from the file.
 const READS_MAX: u32 = 3;
 
 /// A content, at the time it was found.
@@ -31,43 +31,43 @@ pub struct Representation {
     fields: Box<[u8]>,
     /// `fields`, and `Content-Length`, `Content-Type` and `Content-Encoding` of the whole.
     fields_of_whole: Box<[u8]>,
-    /// What the file system said of it; `None` where it comes from no file.
+    /// Metadata of the file; `None` if it comes from no file.
     facts: Option<Facts>,
     /// The latest [`Prepared`], for as long as a connection holds it.
     prepared: Mutex<Weak<Prepared>>,
 }
 
-/// What a head says of a content beside its size and validators.
+/// What a head says of a content, besides its size and validators.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct About {
     /// Media type.
     pub(crate) content_type: Cow<'static, str>,
-    /// What it is in; `None`: as it is.
+    /// Its coding; `None`: it is not encoded.
     pub(crate) coding: Option<Coding>,
-    /// The field of a request by which another content would have been chosen; empty: none would.
+    /// The field of a request that could have selected another content; empty: none could.
     pub(crate) vary: &'static str,
 }
 
-/// `Vary` of what there is in several codings.
+/// `Vary` of content that exists in several codings.
 pub(crate) const ACCEPT_ENCODING: &str = "Accept-Encoding";
 
-/// An answer that sends the whole, head and body in one piece, as it is within one second. Shared by
-/// all connections that send it; one that waits holds at most one, so that it costs an idle
-/// connection no more than the buffer that it would have been copied to.
+/// An answer with the whole content, head and body in one piece, for one second. All connections that send it share it.
+/// A waiting connection holds at most one, so it costs an idle connection no more than the buffer that it would have
+/// been copied to.
 #[derive(Debug)]
 pub(crate) struct Prepared {
     /// Since 1970.
     second: u64,
-    /// The rules that its head was changed by.
+    /// The rules that changed its head.
     edits: Box<[u16]>,
     bytes: Box<[u8]>,
 }
 
 impl Prepared {
-    /// Whether it is of that second, since 1970, and changed by those rules.
+    /// Whether it is for that second, since 1970, and was changed by those rules.
     pub(crate) fn is_of(&self, second: u64, edits: &[u16]) -> bool {
-        // To compare nothing with nothing would be a call with pointers to no memory, and the masked load
-        // that it begins with costs 150 ns there.
+        // To compare two empty slices would be a call with pointers to no memory. The masked load with which that call
+        // begins costs 150 ns there.
         let is_unchanged = self.edits.is_empty() && edits.is_empty();
         self.second == second && (is_unchanged || *self.edits == *edits)
     }
@@ -86,7 +86,7 @@ pub enum Stored {
     File(OwnedFd),
 }
 
-/// What tells one content of a path from another.
+/// What distinguishes one content of a path from another.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Validators {
     /// Strong, with its quotes.
@@ -108,14 +108,14 @@ impl Representation {
         Self::new(stored, size as u64, About::html(""), validators)
     }
 
-    /// A page that was made up; it has no validators and no ranges.
+    /// A generated page; it has no validators and no ranges.
     pub(crate) fn page(content: Vec<u8>, about: About) -> Self {
         let size = content.len() as u64;
         Self::new(Stored::Memory(content.into()), size, about, None)
     }
 
-    /// A file that was opened; read into memory if it has at most `in_memory_max` bytes. A
-    /// modification that seems to lie ahead of `now_s` is taken for now (RFC 9110, 8.8.2.1).
+    /// A file that was opened; read into memory if it has at most `in_memory_max` bytes. A modification time after
+    /// `now_s` is replaced by that (RFC 9110, 8.8.2.1).
     pub(crate) fn of_file(
         mut opened: Opened,
         about: About,
@@ -148,8 +148,8 @@ impl Representation {
         Ok(Self { facts: Some(facts), ..Self::new(stored, facts.size, about, Some(validators)) })
     }
 
-    /// The content of `plain`, a file, put into a coding at that level. Its tag is a strong one: it
-    /// holds all that the bytes depend on.
+    /// The content of `plain`, a file, in a coding at that level. Its tag is a strong one: it contains all that the
+    /// bytes depend on.
     pub(crate) fn encoded(plain: &Self, coding: Coding, level: u8, content: Vec<u8>) -> Self {
         let about = About { coding: Some(coding), ..plain.about.clone() };
         let size = content.len() as u64;
@@ -213,17 +213,17 @@ impl Representation {
         &self.about.content_type
     }
 
-    /// What a head says of it beside size and validators.
+    /// What a head says of it, besides size and validators.
     pub(crate) fn about(&self) -> &About {
         &self.about
     }
 
-    /// What it is in; `None`: as it is.
+    /// Its coding; `None`: it is not encoded.
     pub(crate) fn coding(&self) -> Option<Coding> {
         self.about.coding
     }
 
-    /// What conditions are checked against; `None`: nothing can be.
+    /// What conditions are checked against; `None`: there are no validators.
     pub fn validators(&self) -> Option<&Validators> {
         self.validators.as_ref()
     }
@@ -243,8 +243,8 @@ impl Representation {
         self.latest().upgrade().filter(|prepared| prepared.is_of(second, edits))
     }
 
-    /// Has an answer of that second lie ready for all. `answer` is one to GET, as it was put together
-    /// for a connection that goes on and is told nothing.
+    /// Makes an answer of that second ready for all connections. `answer` is one to GET, as it was made for a
+    /// connection that stays open and without fields about the connection.
     pub(crate) fn prepare(&self, second: u64, edits: &[u16], answer: &[u8]) -> Arc<Prepared> {
         let prepared = Arc::new(Prepared { second, edits: edits.into(), bytes: answer.into() });
         *self.latest() = Arc::downgrade(&prepared);
@@ -255,14 +255,14 @@ impl Representation {
         self.prepared.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What the file system said of it.
+    /// Metadata of its file.
     pub(crate) fn facts(&self) -> Option<&Facts> {
         self.facts.as_ref()
     }
 }
 
 impl About {
-    /// A page of our own.
+    /// For a page of our own.
     pub(crate) fn html(vary: &'static str) -> Self {
         Self { content_type: Cow::Borrowed("text/html; charset=utf-8"), coding: None, vary }
     }

@@ -1,10 +1,8 @@
-//! The rules of a site: which apply to a request, and what they make of it. Owns matching and captures
-//! (`config::rule` has the checks that keep a redirect on its host and a head in one piece).
-//! Start reading at [`Rules::apply`].
+//! The rules of a site: which apply to a request, and what they do with it. Owns matching and captures (`config::rule`
+//! has the checks that keep a redirect on its host and a head in one piece). Start reading at [`Rules::apply`].
 //!
-//! Rules match the decoded and normalised path, the one that is opened: there is no other way to
-//! write it that a rule would miss (CVE-2026-6414). Captures come from that path too, so that
-//! they are escaped again before they go into a head.
+//! Rules match the decoded and normalised path, which is the one that is opened. So no other spelling of a path gets
+//! past a rule (CVE-2026-6414). Captures come from that path too, so they are escaped again before they go into a head.
 
 use std::sync::Arc;
 
@@ -56,15 +54,15 @@ pub(crate) struct Edit {
 /// What is done with the fields of a name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum EditKind {
-    /// One stands in place of those that are there.
+    /// One field replaces those that are there.
     Set(Box<str>),
-    /// One stands beside them.
+    /// One field is added to them.
     Add(Box<str>),
-    /// None stays.
+    /// All of them are removed.
     Remove,
 }
 
-/// What the rules make of a request.
+/// What the rules decide on a request.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) enum Verdict {
     /// It is served.
@@ -78,7 +76,7 @@ pub(crate) enum Verdict {
     Tell(u16, String),
 }
 
-/// What was made of a request so far.
+/// What was decided on a request so far.
 #[derive(Debug, Default)]
 pub(super) struct Applied {
     pub(super) verdict: Verdict,
@@ -86,7 +84,7 @@ pub(super) struct Applied {
     pub(super) target: Option<String>,
     /// Numbers of the rules whose edits apply.
     pub(super) edits: Vec<u16>,
-    /// Who it is from, where that was demanded and proved.
+    /// The user, if a password was demanded and was right.
     pub(super) user: Option<String>,
     /// Until when it holds; `None`: for ever.
     pub(super) until: Option<Nanos>,
@@ -109,11 +107,11 @@ impl Rules {
         self.rules.get(usize::from(number)).map_or(&[], |rule| &rule.edits)
     }
 
-    /// What is made of a request. Each rule is looked at once, so that rewriting ends.
+    /// Applies the rules to a request. Each rule is looked at once, so rewriting ends.
     pub(super) fn apply(&self, request: &Request<'_>, now: Nanos) -> Applied {
         let mut applied = Applied::default();
         let mut target = request.path_and_query.to_owned();
-        // OPTIONS of the server itself has no path.
+        // `OPTIONS *` concerns the server itself, and has no path.
         if target == "*" {
             return applied;
         }
@@ -269,8 +267,8 @@ fn captured<'c>(captures: Option<&'c Captures<'_>>, name: &str) -> &'c [u8] {
     found.map_or(&[], |found| found.as_bytes())
 }
 
-/// What is captured behind what stands before it: where both have the slash between them, one of the two.
-/// What a prefix leaves begins with one.
+/// A capture to be appended to `before`. If both have a slash where they meet, one of the two is dropped; what a prefix
+/// leaves begins with one.
 fn joined<'c>(before: &str, captured: &'c [u8]) -> &'c [u8] {
     match before.ends_with('/') {
         true => captured.strip_prefix(b"/").unwrap_or(captured),
@@ -278,9 +276,9 @@ fn joined<'c>(before: &str, captured: &'c [u8]) -> &'c [u8] {
     }
 }
 
-/// The line of a redirect. What is captured is escaped, so that it is one line. What begins with a
-/// slash begins with exactly one, so that no capture makes a host of it (`//host/`). `None`: the
-/// client's host is to stand in it and names none, so that what follows would be taken for one.
+/// The line of a redirect. Captures are escaped, so that it is one line. If it begins with a slash, it begins with
+/// exactly one, so that no capture turns into a host (`//host/`). `None`: it needs the client's host, which is missing
+/// or invalid, so that what follows would be taken for the host.
 fn location(
     to: &str,
     captures: Option<&Captures<'_>>,
@@ -306,7 +304,7 @@ fn location(
     Some(format!("Location: {place}\r\n"))
 }
 
-/// Path and query that a request goes on with.
+/// Path and query with which a request continues.
 fn rewritten(to: &str, captures: Option<&Captures<'_>>, query: Option<&str>) -> String {
     let mut target = expand(to, |name, out| escape_path(captured(captures, name), out));
     if let Some(query) = query.filter(|_| !target.contains('?')) {

@@ -1,8 +1,8 @@
-//! A failure that comes again and again while its cause lasts, such as a lack of descriptors: one line when
-//! it begins, one a minute with how often, and one when it is over. Owns when a line is due, for all
-//! processes of a server together. Start reading at [`Episode::happens`].
+//! A failure that happens again and again while its cause lasts, such as a lack of descriptors. It is logged when it
+//! begins, once a minute with a count, and when it is over. Owns when a line is due, for all processes of a server
+//! together. Start reading at [`Episode::happens`].
 //!
-//! Cost while all is well: a load of a cell that nobody writes, once a connection.
+//! Cost while there is no failure: one load per connection, of a cell that nobody writes.
 
 use std::io;
 use std::sync::atomic::Ordering::Relaxed;
@@ -10,15 +10,15 @@ use std::sync::atomic::Ordering::Relaxed;
 use sys::process::SharedCells;
 use units::Nanos;
 
-/// An episode that goes on is told of so often.
+/// How often an episode that lasts is logged.
 const TOLD_EVERY_S: u32 = 60;
 
-/// It is over when the failure has not come for so long. While descriptors are scarce each connection that
-/// ends makes room for one more, which is no end of it.
+/// An episode is over when the failure has not happened for this long. While descriptors are scarce, each connection
+/// that ends makes room for one more, which does not end the episode.
 const QUIET_S: u32 = 10;
 
-/// Cells: when it was last told of and when it began and last came, in seconds of the monotonic clock and
-/// above 0 while it lasts; how often it came since it was told of, and in all.
+/// Cells: when it was last logged, when it began, and when the failure last happened, in seconds of the monotonic clock
+/// and above 0 while it lasts; how often the failure happened since it was last logged, and in all.
 const TOLD: usize = 0;
 const BEGAN: usize = 1;
 const LAST: usize = 2;
@@ -26,26 +26,26 @@ const SINCE_TOLD: usize = 3;
 const TOTAL: usize = 4;
 const CELLS: usize = 5;
 
-/// What is to be said of a failure that has come.
+/// What is to be logged for a failure that has happened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Occurrence {
-    /// The failure; what follows is counted.
+    /// The failure; further ones are counted.
     First,
-    /// The failure again, and that it came so often in so many seconds.
+    /// The failure again, with a count and the time that it covers.
     Again {
-        /// How often since it was told of.
+        /// How often it happened since it was last logged.
         times: u32,
-        /// In how long.
+        /// In how many seconds.
         seconds: u32,
     },
 }
 
-/// What is to be said of an episode that is over: how often the failure came, in how many seconds.
+/// What is to be logged for an episode that is over.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Over {
-    /// How often the failure came.
+    /// How often the failure happened.
     pub times: u32,
-    /// In how long.
+    /// In how many seconds.
     pub seconds: u32,
 }
 
@@ -56,7 +56,7 @@ pub struct Episode {
 }
 
 impl Episode {
-    /// None goes on.
+    /// No episode is going on.
     ///
     /// # Errors
     /// ENOMEM.
@@ -64,7 +64,7 @@ impl Episode {
         Ok(Self { cells: SharedCells::new(CELLS)? })
     }
 
-    /// The failure has come; `None`: it is only counted.
+    /// The failure has happened; `None`: it is only counted.
     pub fn happens(&self, now: Nanos) -> Option<Occurrence> {
         let now = seconds(now);
         self.forget_if_quiet(now);
@@ -90,7 +90,7 @@ impl Episode {
         self.cells[TOLD].load(Relaxed) != 0
     }
 
-    /// What failed has been done. Ends the episode, if the failure has not come for a while.
+    /// The operation that failed before has succeeded. Ends the episode, if the failure has not happened for a while.
     pub fn succeeds(&self, now: Nanos) -> Option<Over> {
         self.forget_if_quiet(seconds(now))
     }
@@ -105,13 +105,13 @@ impl Episode {
         Some(Over { times, seconds: last.saturating_sub(began) })
     }
 
-    /// Whether this process is the one to tell what is due now, of all that have noticed.
+    /// Whether this process, of all that have noticed, is the one to log what is due now.
     fn tells_instead_of(&self, told: u32, next: u32) -> bool {
         self.cells[TOLD].compare_exchange(told, next, Relaxed, Relaxed).is_ok()
     }
 }
 
-/// Above 0 in the first second of the machine, too.
+/// Above 0 even in the first second of the machine.
 fn seconds(now: Nanos) -> u32 {
     (now.0 / 1_000_000_000) as u32 + 1
 }
@@ -120,7 +120,7 @@ fn seconds(now: Nanos) -> u32 {
 mod tests {
     use super::*;
 
-    /// What is told at instants in milliseconds.
+    /// What is logged for failures at these instants, in milliseconds.
     fn told(episode: &Episode, at_ms: impl Iterator<Item = u64>) -> Vec<Occurrence> {
         at_ms.filter_map(|ms| episode.happens(Nanos(ms * 1_000_000))).collect()
     }
@@ -140,7 +140,7 @@ mod tests {
         let episode = Episode::new().unwrap();
         assert_eq!(episode.succeeds(Nanos::from_secs(99)), None, "there was none");
         assert_eq!(told(&episode, (0..30).map(|n| 100_000 + n * 100)), [Occurrence::First]);
-        // The place of one that has ended is no end of the lack.
+        // A place that an ended connection frees does not end the lack.
         assert_eq!(episode.succeeds(Nanos::from_secs(104)), None);
         assert_eq!(episode.succeeds(Nanos::from_secs(113)), Some(Over { times: 30, seconds: 2 }));
         assert!(!episode.goes_on());

@@ -1,12 +1,10 @@
-//! The error log: what the server has to say about itself, one line each, to a file or to the descriptor that
-//! it was given as standard error. Owns levels, the form of a line, and how many there may be. Start reading
-//! at [`ErrorLog::note`].
+//! The error log: the server's messages about itself, one line each, to a file or to the descriptor that it was given
+//! as standard error. Owns levels, the form of a line, and how many there may be. Start reading at [`ErrorLog::note`].
 //!
-//! A level that is off costs a comparison. A line is one write, so that lines of threads and processes
-//! do not mix; nothing is locked, so a child may be forked at any time. An error for every request
-//! neither fills a disk nor stalls the server: lines of a level are bounded ([`Bound`]) over all
-//! processes together, those beyond are counted, and the count is said; and where a pipe or a terminal
-//! takes nothing, the line is dropped rather than waited for.
+//! A level that is off costs a comparison. A line is one write, so that lines of threads and processes do not mix.
+//! Nothing is locked, so a child may be forked at any time. An error for every request neither fills a disk nor stalls
+//! the server: the lines of a level are bounded ([`Bound`]) over all processes together, and further ones are counted
+//! and reported. If a pipe or a terminal accepts nothing, the line is dropped rather than waited for.
 
 use std::fmt;
 use std::fs::File;
@@ -24,7 +22,7 @@ use sys::{append, clock};
 use super::file::{LogFile, Reopen};
 use crate::SiteError;
 
-/// How much a line matters, by syslog's names, as Apache and nginx have them.
+/// The severity of a line, by syslog's names, as in Apache and nginx.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 #[expect(missing_docs, reason = "the names of syslog(3)")]
 pub enum Level {
@@ -39,7 +37,7 @@ pub enum Level {
 }
 
 impl Level {
-    /// The gravest first.
+    /// The most severe first.
     pub const ALL: [Self; 8] = [
         Self::Emerg,
         Self::Alert,
@@ -68,7 +66,7 @@ impl FromStr for Level {
     }
 }
 
-/// Where the server says what happens to it, and how much.
+/// Where the server logs its own messages, and from which level on.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ErrorLogConfig {
     /// Where lines go.
@@ -120,14 +118,14 @@ pub struct ErrorLog {
 struct Out {
     file: LogFile,
     zone: TimeZone,
-    /// Two of each level: the state of its [`Bound`], and lines dropped since that was last said. Then one:
-    /// lines that could not be written since that was last said.
+    /// Two of each level: the state of its [`Bound`], and lines dropped since the last report. Then one: lines that
+    /// could not be written since the last report.
     cells: SharedCells,
 }
 
 impl ErrorLog {
-    /// Opens what the configuration names. `stderr` is what that word means there; without it, nothing
-    /// is written.
+    /// Opens what the configuration names. `stderr` is the file that the word `stderr` names there; without it, that
+    /// log is off.
     ///
     /// # Errors
     /// A file that cannot be written.
@@ -156,7 +154,7 @@ impl ErrorLog {
         Ok(Self { out, level: config.level })
     }
 
-    /// Whether [`ErrorLog::open`] would do, without making the file.
+    /// Whether [`ErrorLog::open`] would succeed, without making the file.
     ///
     /// # Errors
     /// A file that cannot be written.
@@ -165,7 +163,7 @@ impl ErrorLog {
         append::check(path).map_err(|source| SiteError::ErrorLog { path: path.clone(), source })
     }
 
-    /// One that says nothing.
+    /// A log that writes nothing.
     pub fn off() -> Self {
         Self { out: None, level: Level::Emerg }
     }
@@ -194,7 +192,7 @@ impl ErrorLog {
         }
     }
 
-    /// Opens the file again if that was asked for; a line does so too.
+    /// Opens the file again if that was requested; each line does so too.
     pub fn keep_up(&self) {
         if let Some(out) = &self.out {
             out.keep_up();
@@ -212,7 +210,7 @@ impl Out {
         &self.cells[2 * Level::ALL.len()]
     }
 
-    /// Says how many lines are missing, if any are; where that cannot be written, they are counted on.
+    /// Reports how many lines are missing, if any are. If the report cannot be written, the count is kept.
     fn say(&self, level: Level, missing: &AtomicU32, text: impl FnOnce(u32) -> String) {
         if missing.load(Relaxed) == 0 {
             return;
@@ -223,7 +221,7 @@ impl Out {
         }
     }
 
-    /// Where it cannot be opened again the supervisor has said so, and the file of before is written on.
+    /// If it cannot be opened again, the supervisor has reported that, and the old file stays in use.
     fn keep_up(&self) {
         let _ = self.file.keep_up();
     }
@@ -245,8 +243,8 @@ impl Out {
     }
 }
 
-/// What may be in a line: printable ASCII. All else, and what could be taken for an escape, is `\xNN`
-/// byte by byte, so that no client can end a line, forge one, or speak to a terminal.
+/// What may be in a line: printable ASCII. All else, and what could be taken for an escape, is `\xNN` byte by byte. So
+/// no client can end a line, forge one, or send commands to a terminal.
 struct Line(Vec<u8>);
 
 impl fmt::Write for Line {
@@ -270,9 +268,9 @@ impl fmt::Write for Line {
     }
 }
 
-/// At most so many lines of a level: [`Bound::BURST`] at once, and one a [`Bound::PERIOD_MS`] after
-/// them (the generic cell rate algorithm, ITU-T I.371). The state is one instant in milliseconds, when
-/// the next line would be due if lines came evenly; it wraps after 49 days.
+/// Bounds the lines of a level: [`Bound::BURST`] at once, and then one per [`Bound::PERIOD_MS`] (the generic cell rate
+/// algorithm, ITU-T I.371). The state is one instant in milliseconds, when the next line would be due if lines came
+/// evenly; it wraps after 49 days.
 struct Bound;
 
 impl Bound {
@@ -289,7 +287,7 @@ impl Bound {
     fn next(due: u32, now: u32) -> Option<u32> {
         const AHEAD_MAX: u32 = Bound::BURST * Bound::PERIOD_MS;
         let ahead = due.wrapping_sub(now);
-        // Never more than that: then it lies in the past.
+        // If it seems to be more, `due` lies in the past.
         let ahead = if ahead > AHEAD_MAX { 0 } else { ahead };
         (ahead + Self::PERIOD_MS <= AHEAD_MAX).then(|| now.wrapping_add(ahead + Self::PERIOD_MS))
     }
@@ -351,11 +349,11 @@ mod tests {
                 scope.spawn(|| (0..5000).for_each(|n| log.note(Level::Error, format_args!("{n}"))));
             }
         });
-        // A flood of one level takes no room from another.
+        // A flood of one level does not use up the bound of another.
         log.note(Level::Notice, format_args!("told all the same"));
         let text = std::fs::read_to_string(&path).unwrap();
         assert!(text.ends_with("told all the same\n"), "{text}");
-        // All that is missing is said by a later line: wait for the next one that passes.
+        // A later line reports all that are missing: wait for the next one that passes.
         let said = || {
             let text = std::fs::read_to_string(&path).unwrap();
             let count = |line: &str| line.split(' ').nth(3)?.parse::<usize>().ok();

@@ -1,15 +1,14 @@
-//! The file of a log: where it lies, that whole lines are appended to it, and that it is another one when it
-//! was moved away. Owns the path and the descriptor. Start reading at [`LogFile::append`] and
-//! [`LogFile::keep_up`].
+//! The file of a log: whole lines are appended to it, and a new file takes its place when it was moved away. Owns the
+//! path and the descriptor. Start reading at [`LogFile::append`] and [`LogFile::keep_up`].
 //!
-//! A rotation (`logrotate`) moves the file and sends SIGUSR1. The process that supervises, which has
-//! given up no rights, opens the files then ([`Reopen::reopen_used`]); one counter that all processes of the server
-//! share says how often that was, and a process that finds it changed takes a copy of the new descriptor
-//! before its next write. So those who serve need no right to open any file for writing. The number of a
-//! descriptor stays the same, so no thread needs a lock.
+//! A rotation (`logrotate`) moves the file and sends SIGUSR1. The supervising process, which has given up no rights,
+//! then opens the files ([`Reopen::reopen_used`]). A counter that all processes of the server share says how often that
+//! happened. A process that finds it changed takes a copy of the new descriptor before its next write. So serving
+//! processes need no right to open any file for writing. The number of a descriptor stays the same, so no thread needs
+//! a lock.
 //!
-//! A full disk takes a part of a line. The next writer, in whatever process, ends that line
-//! first: a flag that all processes and generations share says so, and costs a load while it is not set.
+//! A full disk accepts only a part of a line. The next writer, in whatever process, ends that line first. A flag that
+//! all processes and generations share tells it to; while it is not set, it costs a load.
 
 use std::fs::File;
 use std::io::{self, IoSlice, Write as _};
@@ -22,8 +21,8 @@ use sys::append;
 use sys::handout::Handout;
 use sys::process::SharedCells;
 
-/// The files of the logs, and how often they were to be opened again since the server started: the same in
-/// all processes that come of the one that made it.
+/// The files of the logs, and how often reopening was requested since the server started: the same in all processes
+/// that are forked from the one that made it.
 #[derive(Debug, Clone)]
 pub struct Reopen(Arc<Inner>);
 
@@ -34,16 +33,16 @@ struct Inner {
     files: Mutex<Vec<Arc<SharedLogFile>>>,
 }
 
-/// A path at which there is a log.
+/// The path of a log.
 #[derive(Debug)]
 struct SharedLogFile {
     path: PathBuf,
-    /// What was opened there last, since it was to be opened again.
+    /// The file that was opened there at the last reopening.
     opened: Handout,
     torn: Torn,
 }
 
-/// One cell: 1 where the last line in the file has no end, and the next write is to begin with it.
+/// One cell: 1 if the last line in the file has no end, so that the next write must begin with one.
 #[derive(Debug, Clone)]
 struct Torn(Arc<SharedCells>);
 
@@ -58,14 +57,14 @@ impl Torn {
         self.0[0].store(is_torn.into(), Relaxed);
     }
 
-    /// Whether it is, for the one who ends the line.
+    /// Whether it is torn. Clears that, since the caller ends the line.
     fn take(&self) -> bool {
         self.0[0].load(Relaxed) != 0 && self.0[0].swap(0, Relaxed) != 0
     }
 }
 
 impl Reopen {
-    /// Never yet.
+    /// No reopening was requested yet.
     ///
     /// # Errors
     /// ENOMEM.
@@ -75,8 +74,8 @@ impl Reopen {
     }
 
     /// Opens the files that are still `used` anew, with the rights of this process, and forgets the others. Every
-    /// process of the server takes them from then on. A file that has to be made gets `owner`. Returns the files
-    /// that could not be opened, and why: the old ones stay in use.
+    /// process of the server takes them from then on. A file that has to be made gets `owner`. Returns the files that
+    /// could not be opened, and why: the old ones stay in use.
     pub fn reopen_used(
         &self,
         used: impl Fn(&Path) -> bool,
@@ -101,7 +100,7 @@ impl Reopen {
         failed
     }
 
-    /// In a process that serves: it takes what others open, and can open nothing for them.
+    /// For a serving process: from now on it takes what others open, and cannot open anything for them.
     pub fn only_take(&self) {
         self.files().iter().for_each(|place| place.opened.only_take());
     }
@@ -132,7 +131,7 @@ impl Reopen {
 pub(crate) struct LogFile {
     file: File,
     torn: Torn,
-    /// What SIGUSR1 exchanges it for; `None`: it was given open, and stays.
+    /// What replaces it after SIGUSR1; `None`: it was given open, and stays.
     reopens: Option<(Arc<SharedLogFile>, Reopen)>,
     /// The count of `reopens` at which `file` was opened.
     opened_at: AtomicU32,
@@ -148,16 +147,16 @@ pub(crate) struct Unwritten {
     pub(crate) error: io::Error,
 }
 
-/// How often a line is written again from its beginning after a write that was cut within it.
+/// How often a line is written again from its beginning after a write ended within it.
 const TEARS_MAX: u32 = 1;
 
 impl LogFile {
-    /// Opens the file that lies there, or makes it.
+    /// Opens the file, or makes it.
     ///
     /// # Errors
     /// As [`append::open`].
     pub(crate) fn open(path: &Path, reopen: &Reopen) -> io::Result<Self> {
-        // Asked first: one that comes between is heeded once more, not missed.
+        // Read first: a request that comes in between is then served twice, and not missed.
         let opened_at = AtomicU32::new(reopen.asked());
         let file = append::open(path)?;
         let in_pieces = append::takes_pieces(&file)?;
@@ -166,7 +165,7 @@ impl LogFile {
         Ok(Self { file, torn, reopens: Some((place, reopen.clone())), opened_at, in_pieces })
     }
 
-    /// A file that is open already, as standard error is.
+    /// A file that is open already, such as standard error.
     ///
     /// # Errors
     /// None in practice.
@@ -176,13 +175,13 @@ impl LogFile {
         Ok(Self { file, torn, reopens: None, opened_at, in_pieces })
     }
 
-    /// Where it is written to.
+    /// The file that it writes to.
     pub(crate) fn file(&self) -> &File {
         &self.file
     }
 
-    /// Appends whole lines, each with its newline, in one write where that is taken as a whole. A line within
-    /// which a write was cut is ended, and written again.
+    /// Appends whole lines, each with its newline, in one write if all of it is accepted. If a write ends within a
+    /// line, that line is ended, and written again.
     ///
     /// # Errors
     /// The lines that did not reach the file as a whole, and why.
@@ -195,7 +194,7 @@ impl LogFile {
         while !rest.is_empty() {
             match self.write(rest) {
                 Ok(count) if count == rest.len() => break,
-                // A line that is longer than a piece; nothing else waits for the rest of it.
+                // A line that is longer than a piece. The rest of it is written next.
                 Ok(count) if self.in_pieces && count > 0 => rest = &rest[count..],
                 Ok(count) => {
                     let begun = &rest[..count];
@@ -233,11 +232,11 @@ impl LogFile {
         }
     }
 
-    /// Takes the new file if a reopening was requested. If there is none, the old one is used further: a line there
-    /// is worth more than none.
+    /// Takes the new file if a reopening was requested. If there is none, the old one stays in use: a line there is
+    /// worth more than none.
     ///
     /// # Errors
-    /// EMFILE, once for each time that it was asked for.
+    /// EMFILE, once for each request.
     pub(crate) fn keep_up(&self) -> io::Result<()> {
         let Some((place, reopen)) = &self.reopens else { return Ok(()) };
         let asked = reopen.asked();
@@ -247,7 +246,7 @@ impl LogFile {
         }
         match place.opened.copy()? {
             Some(file) => append::replace(&self.file, file),
-            // It is being exchanged just now, or could not be opened, which the one who tried has said.
+            // It is being replaced just now, or could not be opened, which was reported then.
             None => {
                 self.opened_at.store(before, Relaxed);
                 Ok(())
@@ -264,14 +263,14 @@ mod tests {
     fn a_line_that_has_no_end_is_ended_first_whoever_began_it() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("log");
-        // By a server that was killed, or whose disk was full when it ended.
+        // As left by a server that was killed, or whose disk was full when it ended.
         std::fs::write(&path, "whole\ntorn").unwrap();
         let reopen = Reopen::new().unwrap();
         let [first, second] = [(); 2].map(|()| LogFile::open(&path, &reopen).unwrap());
         let text = || std::fs::read_to_string(&path).unwrap();
         second.append(b"a\nb\n").unwrap();
         assert_eq!(text(), "whole\ntorn\na\nb\n");
-        // As a write that was cut leaves it.
+        // As a write that ended within a line leaves it.
         std::fs::write(&path, "to").unwrap();
         first.torn.set(true);
         second.append(b"a\n").unwrap();

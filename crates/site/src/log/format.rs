@@ -1,8 +1,8 @@
 //! A format of the access log, as Apache's LogFormat writes it, read once into steps. Owns which directives
 //! there are and what they are called; see also `line`. Start reading at [`LogFormat::read`].
 //!
-//! Directives that ask for what this server has not (%f of a file that may be none, %L, %n, %R, the
-//! environment) are refused rather than written as a hyphen for ever.
+//! Directives for values that this server does not have (%f of a file that may not exist, %L, %n, %R, the environment)
+//! are refused. Otherwise they would always be a hyphen.
 
 use std::fmt;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use crate::nearest::nearest;
 
 const COMMON: &str = "%h %l %u %t \"%r\" %>s %b";
 const COMBINED: &str = "%h %l %u %t \"%r\" %>s %b \"%{Referer}i\" \"%{User-agent}i\"";
-/// One object a line. Every value is a string but those that are always numbers.
+/// One object per line. Every value is a string except those that are always numbers.
 const JSON: &str = "{\"time\":\"%{%Y-%m-%dT%H:%M:%S%:z}t\",\"client\":\"%a\",\"user\":\"%u\",\
                     \"host\":\"%V\",\"method\":\"%m\",\"path\":\"%U\",\"query\":\"%q\",\
                     \"protocol\":\"%H\",\"status\":%>s,\"body_bytes\":%B,\"duration_us\":%D,\
@@ -29,9 +29,9 @@ struct Inner {
     typed: String,
     style: Style,
     steps: Vec<Step>,
-    /// A step asks how long something took, which needs two looks at the clock.
+    /// A step says how long something took, which needs two readings of the clock.
     is_timed: bool,
-    /// A step asks for a field of the answer.
+    /// A step needs a field of the answer.
     tells_answer: bool,
 }
 
@@ -51,7 +51,7 @@ pub(crate) enum Step {
     Value(Value, Statuses),
 }
 
-/// Of which statuses a value is written; of others it is absent.
+/// For which statuses a value is written; for others it is absent.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Statuses {
     All,
@@ -100,14 +100,14 @@ pub(crate) enum Value {
     UserAgent,
     FieldIn(String),
     FieldOut(String),
-    /// What is known when the answer was sent.
+    /// What is known only when the answer was sent.
     Late(Late),
 }
 
-/// What is known when the answer was sent, or its connection ended.
+/// What is known only when the answer was sent, or its connection ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Late {
-    /// `%b`: a hyphen for none.
+    /// `%b`: a hyphen for 0.
     BodyBytesOrHyphen,
     BodyBytes,
     BytesOut,
@@ -128,7 +128,7 @@ impl LogFormat {
     /// `common`, `combined`, `json`, or a format of Apache's directives.
     ///
     /// # Errors
-    /// A directive that there is not, with its place and the nearest that there is.
+    /// A directive that does not exist, with its position and the nearest one that does.
     pub fn read(typed: &str) -> Result<Self, String> {
         let (style, text) = match typed {
             "common" => (Style::Apache, COMMON),
@@ -163,7 +163,7 @@ impl LogFormat {
         &self.0.steps
     }
 
-    /// Whether the head of the answer is asked for.
+    /// Whether the head of the answer is needed.
     pub(crate) fn tells_answer(&self) -> bool {
         self.0.tells_answer
     }
@@ -235,7 +235,7 @@ const PLAIN: &[(char, Value)] = &[
     ('X', Value::Late(Late::ConnStatus)),
 ];
 
-/// Directives that take one, for messages.
+/// Directives that take an argument, for messages.
 const WITH_ARGUMENT: &[char] = &['i', 'o', 't', 'p', 'P', 'T', 'a'];
 
 /// Reads a format from left to right.
@@ -267,7 +267,7 @@ impl Reader<'_> {
         Ok(steps)
     }
 
-    /// As mod_log_config's: what it does not know it leaves alone.
+    /// As in mod_log_config: unknown escapes are left as they are.
     fn escape(&mut self, literal: &mut Vec<u8>) {
         match self.next() {
             Some('n') => literal.push(b'\n'),
@@ -315,7 +315,10 @@ impl Reader<'_> {
         }
         let listed = self.text[begin..self.at].split(',').map(|code| {
             code.parse().ok().filter(|code| (100..600).contains(code)).ok_or_else(|| {
-                format!("`{}` at {start}: `{code}` is no status", &self.text[start..self.at])
+                format!(
+                    "`{}` at {start}: `{code}` is not a status code",
+                    &self.text[start..self.at]
+                )
             })
         });
         let listed = listed.collect::<Result<Vec<u16>, _>>()?;
@@ -416,8 +419,9 @@ fn time(argument: &str) -> Result<Value, String> {
         }
         format => {
             let epoch = jiff::Timestamp::UNIX_EPOCH.to_zoned(jiff::tz::TimeZone::UTC);
-            jiff::fmt::strtime::format(format, &epoch)
-                .map_err(|error| format!("`%{{{format}}}t` is no format of strftime: {error}"))?;
+            jiff::fmt::strtime::format(format, &epoch).map_err(|error| {
+                format!("`%{{{format}}}t` is not a format of strftime: {error}")
+            })?;
             Value::TimeAs(format.to_owned())
         }
     })
@@ -437,7 +441,7 @@ mod tests {
             ("%{Foo", "`%{Foo` at 0", "does not end"),
             ("%{xs}T", "%{xs}T", "s, ms, us"),
             ("%{%}t", "strftime", ""),
-            ("%40x{Foo}i", "`40`", "no status"),
+            ("%40x{Foo}i", "`40`", "not a status code"),
             ("combinde", "`combinde`", "combined"),
         ];
         for (typed, place, hint) in cases {

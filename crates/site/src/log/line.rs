@@ -1,8 +1,8 @@
 //! A line of the access log, as Apache's mod_log_config writes it. Owns what each part of a format stands
 //! for, and its escaping. Start reading at [`begin`].
 //!
-//! What a request and its head decide is rendered when it is answered, because its bytes are gone when
-//! the response has been sent; what is known only then leaves a placeholder, which [`fill`] fills.
+//! What depends on the request is rendered when it is answered, because its bytes are gone when the response has been
+//! sent. A value that is known only then leaves a placeholder, which [`fill`] fills.
 
 use std::io::Write as _;
 use std::net::SocketAddr;
@@ -15,7 +15,7 @@ use wire::target::{SafePath, divide_absolute};
 
 use super::format::{Late, LogFormat, Step, Style, Unit, Value};
 
-/// What a request and its answer give to their line. What is absent is `None`.
+/// What a request and its answer contribute to their line. Absent values are `None`.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct LogEntry<'a> {
     pub(crate) client: SocketAddr,
@@ -25,11 +25,11 @@ pub(crate) struct LogEntry<'a> {
     pub(crate) time: &'a [u8],
     pub(crate) second: u64,
     pub(crate) zone: &'a TimeZone,
-    /// What came of the request's head.
+    /// What arrived of the request's head.
     pub(crate) head: &'a [u8],
-    /// Who proved to be that.
+    /// The user who was authenticated.
     pub(crate) user: Option<&'a [u8]>,
-    /// Of the answer, from its first byte on.
+    /// The answer, from its first byte on.
     pub(crate) answer: &'a [u8],
     pub(crate) status: u16,
     /// Requests of the connection before this one.
@@ -54,7 +54,7 @@ pub(crate) struct Sent {
     /// From the last byte of the request to now.
     pub(crate) elapsed: Nanos,
     pub(crate) is_whole: bool,
-    /// The connection goes on.
+    /// The connection stays open.
     pub(crate) keeps: bool,
 }
 
@@ -132,7 +132,7 @@ fn write_value(what: &Value, style: Style, told: &LogEntry<'_>, out: &mut Vec<u8
     }
 }
 
-/// The request line without its end; what follows an empty line that a client may send first.
+/// The request line without its end. An empty line that a client may send first is skipped.
 fn first_line(head: &[u8]) -> &[u8] {
     let head = head.strip_prefix(b"\r\n").unwrap_or(head);
     let end = head.iter().position(|byte| matches!(byte, b'\r' | b'\n')).unwrap_or(head.len());
@@ -161,7 +161,7 @@ impl<'a> RequestLine<'a> {
     }
 }
 
-/// The path that was asked for, decoded, as Apache's `%U`.
+/// The path that was requested, decoded, as Apache's `%U`.
 fn path(out: &mut Vec<u8>, style: Style, target: Option<&[u8]>) {
     let text = target.and_then(|target| std::str::from_utf8(target).ok());
     match text.and_then(|text| SafePath::new(text).ok()) {
@@ -173,7 +173,7 @@ fn path(out: &mut Vec<u8>, style: Style, target: Option<&[u8]>) {
     }
 }
 
-/// With its question mark; nothing where there is none.
+/// With its question mark; nothing if there is none.
 fn query(out: &mut Vec<u8>, style: Style, target: Option<&[u8]>) {
     let at = target.and_then(|target| target.iter().position(|byte| *byte == b'?'));
     if let (Some(target), Some(at)) = (target, at) {
@@ -181,8 +181,8 @@ fn query(out: &mut Vec<u8>, style: Style, target: Option<&[u8]>) {
     }
 }
 
-/// The host that was asked for, without its port; where none was named, where the server listens. The
-/// authority of a target goes before a field (RFC 9112, 3.2.2).
+/// The host that was requested, without its port; if none was named, where the server listens. The authority of a
+/// target takes precedence over a field (RFC 9112, 3.2.2).
 fn host(out: &mut Vec<u8>, style: Style, told: &LogEntry<'_>) {
     let authority = RequestLine::of(told.head).and_then(|line| line.authority);
     let Some(host) = authority.or_else(|| fields(told.head, "host").next()) else {
@@ -211,7 +211,7 @@ fn field(out: &mut Vec<u8>, style: Style, head: &[u8], name: &str) {
 /// The values of the fields of that name, of a request's head or a response's.
 fn fields<'a>(head: &'a [u8], name: &str) -> impl Iterator<Item = &'a [u8]> {
     let lines = head.split(|byte| *byte == b'\n').skip(1).map(<[u8]>::trim_ascii_end);
-    // The first is the request's line, or an empty one before it, which has no such name either.
+    // Skips the request line. If an empty line came before it, the request line remains, but it has no such name.
     lines.take_while(|line| !line.is_empty()).filter_map(move |line| {
         let (before, after) = line.split_at_checked(name.len())?;
         let value = after.strip_prefix(b":")?;
@@ -222,7 +222,7 @@ fn fields<'a>(head: &'a [u8], name: &str) -> impl Iterator<Item = &'a [u8]> {
 fn time_as(out: &mut Vec<u8>, format: &str, told: &LogEntry<'_>) {
     let second = told.second.cast_signed();
     let at = Timestamp::from_second(second).unwrap_or(Timestamp::UNIX_EPOCH);
-    // The format was tried when it was read.
+    // The format was checked when it was read.
     if let Ok(text) = jiff::fmt::strtime::format(format, &at.to_zoned(told.zone.clone())) {
         out.extend_from_slice(text.as_bytes());
     }
@@ -245,8 +245,8 @@ fn value(out: &mut Vec<u8>, style: Style, value: Option<&[u8]>) {
     }
 }
 
-/// What could end the value or the line, or speak to a terminal, never reaches the file
-/// (CVE-2003-0020): as Apache's ap_escape_logitem, or as RFC 8259 has it.
+/// Escapes what could end the value or the line, or send commands to a terminal (CVE-2003-0020): as Apache's
+/// ap_escape_logitem does, or as RFC 8259 says.
 fn escaped(out: &mut Vec<u8>, style: Style, byte: u8) {
     let letter = match (byte, style) {
         (b'"' | b'\\', _) => byte,
@@ -262,7 +262,7 @@ fn escaped(out: &mut Vec<u8>, style: Style, byte: u8) {
     out.extend_from_slice(&[b'\\', letter]);
 }
 
-/// The digits of a number: a third of what formatting it takes.
+/// Writes the digits of a number, in a third of the time that formatting takes.
 fn number(out: &mut Vec<u8>, mut number: u64) {
     let (mut digits, mut at) = ([0; 20], 20);
     loop {

@@ -1,10 +1,10 @@
 //! The files that access logs are appended to, and the lines that wait for them. Owns when lines reach a
 //! file. Start reading at [`Sinks::append`].
 //!
-//! A line is never in two writes: with O_APPEND the kernel holds the inode's lock for one write, so lines
-//! of several processes do not interleave. Each file has a buffer and a lock of its own, so that one that
-//! is slow (a pipe) does not hold up the others before their buffers are full; one thread of each process
-//! writes what is left lying in any of them, however many hosts there are.
+//! A line is never in two writes: with O_APPEND the kernel holds the inode's lock for one write, so lines of several
+//! processes do not interleave. Each file has a buffer and a lock of its own, so a slow one (a pipe) does not delay the
+//! others before their buffers are full. One thread of each process writes what remains in any of them, however many
+//! hosts there are.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -25,8 +25,8 @@ const WRITE_MAX: usize = 64 * 1024;
 /// A line reaches the file within this time, however quiet the server is.
 const LINE_AGE_MAX: Duration = Duration::from_millis(900);
 
-/// A process that has no lines to write looks this often whether a file was moved away: until then
-/// it keeps the room of a moved one that was deleted.
+/// A process that has no lines to write looks this often whether a file was moved away. Until then a moved file that
+/// was deleted still occupies its disk space.
 const QUIET_MAX: Duration = Duration::from_secs(5);
 
 /// Files, each of them once.
@@ -45,19 +45,19 @@ struct Sink {
     path: PathBuf,
     file: LogFile,
     write_max: usize,
-    /// What happens here and in forked children, see [`LOST`], [`SAID`] and [`FAILING`].
+    /// Counts of this process and of forked children, see [`LOST`], [`SAID`] and [`FAILING`].
     cells: SharedCells,
     /// Whole lines that were not written yet.
     buffer: Mutex<Vec<u8>>,
 }
 
-/// Cells of a sink: lines that could not be written (a full disk),
+/// Cell of a sink: lines that could not be written (a full disk).
 const LOST: usize = 0;
 
-/// how many of them the error log has heard of,
+/// Cell of a sink: how many of those the error log has reported.
 const SAID: usize = 1;
 
-/// and 1 while the last write has failed.
+/// Cell of a sink: 1 while the last write has failed.
 const FAILING: usize = 2;
 
 #[derive(Debug, Default)]
@@ -74,7 +74,7 @@ impl Sinks {
         Self { all: Vec::new(), errors, flusher: Mutex::default(), changed: Condvar::new() }
     }
 
-    /// Opens a file, unless it is there already; returns its number.
+    /// Opens a file, unless it is open already; returns its number.
     ///
     /// # Errors
     /// As [`append::open`].
@@ -110,9 +110,9 @@ impl Sinks {
         }
     }
 
-    /// Has what is left lying written after a while. The thread for it is started only once a line is
-    /// there, so that it belongs to the process that serves and not to the one that forked it. Without
-    /// it (the process may start no more threads) lines wait for a full buffer or a flush.
+    /// Lets the thread write what remains, after a while. The thread is started only once there is a line, so that it
+    /// belongs to the serving process and not to the one that forked it. If the process may start no more threads,
+    /// lines wait for a full buffer or a flush.
     fn wake(self: &Arc<Self>) {
         let mut flusher = lock(&self.flusher);
         if !std::mem::replace(&mut flusher.has_lines, true) {
@@ -126,7 +126,7 @@ impl Sinks {
         }
     }
 
-    /// Writes all lines, and opens files again if that was asked for.
+    /// Writes all lines, and opens files again if that was requested.
     pub(super) fn flush(&self) {
         self.all.iter().for_each(|sink| self.write(sink, &mut lock(&sink.buffer)));
     }
@@ -143,8 +143,8 @@ impl Sinks {
         lines.clear();
     }
 
-    /// The first failure is said at once, the others when a write succeeds again: however many processes
-    /// there are, and however long that takes.
+    /// The first failure is reported at once, the others when a write succeeds again, however many processes there are
+    /// and however long that takes.
     fn note_unwritten(&self, sink: &Sink, Unwritten { lines, error }: &Unwritten) {
         sink.cells[LOST].fetch_add(*lines, Relaxed);
         if sink.cells[FAILING].swap(1, Relaxed) == 0 {
@@ -168,7 +168,7 @@ impl Sinks {
 
     fn say_lost(&self, sink: &Sink) {
         let lost = sink.cells[LOST].load(Relaxed);
-        // Another process may say so at the same time, of more or of fewer.
+        // Another process may report at the same time, with a larger or smaller count.
         let missing = lost.saturating_sub(sink.cells[SAID].fetch_max(lost, Relaxed));
         if missing > 0 {
             let path = sink.path.display();
@@ -182,12 +182,12 @@ impl Sinks {
         }
     }
 
-    /// Says how many lines of each file were lost, where that was not said yet.
+    /// Reports how many lines of each file were lost, unless that was reported before.
     pub(super) fn say_all_lost(&self) {
         self.all.iter().for_each(|sink| self.say_lost(sink));
     }
 
-    /// Opens a file again if that was asked for, and says where it cannot be.
+    /// Opens a file again if that was requested, and reports a failure.
     fn keep_up(&self, sink: &Sink) {
         if let Err(error) = sink.file.keep_up() {
             let path = sink.path.display();
@@ -235,7 +235,7 @@ impl Sinks {
             // Lets lines gather; woken early only by the end.
             let gathered = self.changed.wait_timeout_while(flusher, LINE_AGE_MAX, |f| !f.ended);
             flusher = gathered.unwrap_or_else(PoisonError::into_inner).0;
-            // Before they are written: a line that comes between is written or seen.
+            // Cleared before they are written: a line that arrives in between is either written or noticed.
             flusher.has_lines = false;
             drop(flusher);
             self.flush();

@@ -1,5 +1,5 @@
-//! The status as a page for people: complete without a script, in the colours that the reader's system has.
-//! Owns how it looks. Start reading at [`page`].
+//! The status as a page for people: complete without a script, in the colours of the reader's system. Owns how it
+//! looks. Start reading at [`page`].
 
 use std::fmt::Write as _;
 
@@ -10,7 +10,7 @@ use crate::board::{Counter, SlotReading, State};
 
 const WRITES: &str = "a String takes every write";
 
-/// Seats in the table; the letters show all of them.
+/// Slots in the table; the letters show all of them.
 const ROWS_MAX: usize = 500;
 
 /// Letters in a line, as in Apache's mod_status.
@@ -27,7 +27,7 @@ pre{font:15px/1.4 ui-monospace,monospace;background:#8882;padding:.7rem;overflow
 .facts{width:auto}.facts td:last-child{padding-left:2rem}td.text{padding-left:.8rem}th.text{padding-left:.8rem}small{opacity:.75}\
 @media(max-width:45rem){body{margin:1rem auto;font-size:13px}table{display:block;overflow-x:auto}pre{font-size:2.2vw}}";
 
-/// All of it.
+/// The whole page.
 pub(super) fn page(snapshot: &Snapshot<'_>, refresh_s: Option<u32>) -> String {
     let mut text = String::with_capacity(16 * 1024);
     let refresh = refresh_s

@@ -56,7 +56,11 @@ fn rows(snapshot: &Snapshot<'_>) -> [(&'static str, &'static str, u64); 15] {
             reading.sum(|slot| slot.requests_ever),
         ),
         ("joust_sent_bytes_total", "Bytes that were sent.", reading.sum(|slot| slot.bytes_ever)),
-        ("joust_queue_length", "What waits in a queue of the server.", reading.queue),
+        (
+            "joust_queue_length",
+            "Connections or requests that wait in a queue of the server.",
+            reading.queue,
+        ),
         (
             "joust_backlog_length",
             "Connections that wait in the kernel to be accepted.",
@@ -80,7 +84,7 @@ fn rows(snapshot: &Snapshot<'_>) -> [(&'static str, &'static str, u64); 15] {
         ),
         (
             "joust_threads_reaped_total",
-            "Threads that serve no more.",
+            "Serving threads that have ended.",
             count(Counter::ThreadsReaped),
         ),
         (

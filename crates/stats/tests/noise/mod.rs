@@ -1,5 +1,5 @@
-//! Owns seeded noise of the laws that visits follow, for simulations in tests. Must not know what is
-//! tested. Start reading at [`Noise`].
+//! Owns seeded noise with the distributions of visits, for simulations in tests. Must not know what is tested. Start
+//! reading at [`Noise`].
 
 #![allow(dead_code, reason = "each test binary uses a part of it")]
 
@@ -11,11 +11,11 @@ use rand_pcg::Pcg64;
 pub(crate) enum Law {
     /// Normal.
     Normal,
-    /// Student's t with five degrees of freedom: a visit far off now and then.
+    /// Student's t with five degrees of freedom: an occasional visit far off.
     StudentFive,
-    /// Exponential, less its mean: visits that are only ever slowed down.
+    /// Exponential, minus its mean: noise that only slows visits down.
     Skewed,
-    /// Uniform: the unimodal law that looks most like two modes.
+    /// Uniform: the unimodal law that looks most bimodal.
     Uniform,
 }
 
@@ -34,7 +34,7 @@ impl Noise {
             Law::Normal => self.normal(),
             Law::StudentFive => {
                 let chi: f64 = (0..5).map(|_| self.normal().powi(2)).sum();
-                // Its own standard deviation is sqrt(5 / 3).
+                // t with five degrees has a standard deviation of sqrt(5 / 3).
                 self.normal() / (chi / 5.0).sqrt() / (5.0f64 / 3.0).sqrt()
             }
             Law::Skewed => 1.0 + self.uniform().ln(),

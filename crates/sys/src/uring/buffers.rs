@@ -1,8 +1,8 @@
 //! Buffers that the kernel picks from as bytes arrive (a provided-buffer ring). Owns their memory. Start
 //! reading at [`Buffers::register`].
 //!
-//! A buffer lies a few cache lines further than a page from the one before it: beginnings at the same
-//! place of a page would all compete for the same lines of the processor's first cache.
+//! Consecutive buffers are a few cache lines more than whole pages apart: if all began at the same offset in a page,
+//! they would compete for the same lines of the L1 cache.
 
 use std::io;
 use std::ptr::{self, NonNull};
@@ -14,10 +14,10 @@ use io_uring::types::BufRingEntry;
 /// The group that receives name; a ring has one.
 pub(crate) const GROUP: u16 = 0;
 
-/// Bytes that no buffer uses between two of them.
+/// Unused bytes between two buffers.
 const APART: usize = 3 * 64;
 
-/// How many buffers there are, a power of two, and how many bytes each has.
+/// The number of buffers, a power of two, and the size of each.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Shape {
     pub(crate) n_buffers: u16,
@@ -28,32 +28,32 @@ pub(crate) struct Shape {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Filled {
     pub(crate) id: u16,
-    /// Where the bytes begin; what stands before them is the kernel's word about them.
+    /// Offset of the received bytes; before them is the kernel's metadata.
     pub(crate) from: u16,
     pub(crate) n_bytes: u32,
 }
 
-/// A power of two of buffers, and the ring in which the kernel finds those that are free.
+/// The buffers, a power of two of them, and the ring in which the kernel finds the free ones.
 pub(crate) struct Buffers {
     memory: Mapping,
     ring: Mapping,
     shape: Shape,
     /// Buffers ever put into the ring, as the kernel counts them: modulo 2^16.
     tail: u16,
-    /// That number as the kernel knows it.
+    /// The value of `tail` that the kernel knows.
     published: u16,
 }
 
 impl Shape {
-    /// From the beginning of one buffer to that of the next.
+    /// Distance between the starts of two buffers.
     fn stride(self) -> usize {
         usize::from(self.n_bytes) + APART
     }
 }
 
 impl Buffers {
-    /// Maps buffers of that shape and registers them with the ring as [`GROUP`]. The kernel may write
-    /// to them until the ring is gone or all receives have ended: dropped after that.
+    /// Maps buffers of that shape and registers them with the ring as [`GROUP`]. The kernel may write to them until the
+    /// ring is gone or all receives have ended, so they must be dropped after that.
     ///
     /// # Errors
     /// EINVAL on a kernel before 5.19; ENOMEM.
@@ -81,7 +81,7 @@ impl Buffers {
         &self.whole(filled)[usize::from(filled.from)..]
     }
 
-    /// They, and what stands before them.
+    /// The bytes with the metadata before them.
     pub(crate) fn whole(&self, filled: Filled) -> &[u8] {
         let n_bytes = usize::from(filled.from) + filled.n_bytes as usize;
         let shape = self.shape;
@@ -95,7 +95,7 @@ impl Buffers {
         unsafe { std::slice::from_raw_parts(start, n_bytes) }
     }
 
-    /// Puts a buffer into the ring again; the kernel sees it with the next [`Buffers::publish`].
+    /// Puts a buffer back into the ring; the kernel sees it with the next [`Buffers::publish`].
     #[inline]
     pub(crate) fn give_back(&mut self, id: u16) {
         assert!(id < self.shape.n_buffers);
@@ -113,13 +113,13 @@ impl Buffers {
         self.tail = self.tail.wrapping_add(1);
     }
 
-    /// Leaves the memory mapped for ever, for a kernel that has not let go of it.
+    /// Leaves the memory mapped for ever, if the kernel has not released it.
     pub(crate) fn leak(&mut self) {
         self.memory.n_bytes = 0;
         self.ring.n_bytes = 0;
     }
 
-    /// Shows the kernel what was given back.
+    /// Shows the kernel the buffers that were given back.
     #[inline]
     pub(crate) fn publish(&mut self) {
         if self.published == self.tail {
@@ -139,7 +139,7 @@ impl Buffers {
 /// Anonymous memory, zeroed, aligned to pages.
 struct Mapping {
     start: NonNull<u8>,
-    /// 0: to be left mapped.
+    /// 0: stays mapped.
     n_bytes: usize,
 }
 
@@ -147,7 +147,7 @@ impl Mapping {
     fn new(n_bytes: usize) -> io::Result<Self> {
         let protection = libc::PROT_READ | libc::PROT_WRITE;
         let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
-        // SAFETY: a new mapping where the kernel likes touches nothing that exists.
+        // SAFETY: a new mapping at an address that the kernel chooses does not touch existing memory.
         let start = unsafe { libc::mmap(ptr::null_mut(), n_bytes, protection, flags, -1, 0) };
         if start == libc::MAP_FAILED {
             return Err(io::Error::last_os_error());
@@ -162,7 +162,7 @@ impl Drop for Mapping {
         if self.n_bytes == 0 {
             return;
         }
-        // SAFETY: mapped by `new`, and unmapped once; the owner has seen to it that nobody uses it.
+        // SAFETY: mapped by `new`, and unmapped once; the owner has made sure that nobody uses it.
         unsafe { libc::munmap(self.start.as_ptr().cast(), self.n_bytes) };
     }
 }

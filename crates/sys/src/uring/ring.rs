@@ -1,5 +1,5 @@
-//! One io_uring: made, filled, handed over, waited for. Owns the calls and the set-up flags. Start reading
-//! at [`Ring::new`].
+//! One io_uring: creation, pushing entries, submitting, waiting. Owns the calls and the set-up flags. Start reading at
+//! [`Ring::new`].
 
 use std::io;
 
@@ -7,14 +7,14 @@ use io_uring::types::{SubmitArgs, Timespec};
 use io_uring::{IoUring, cqueue, squeue};
 use units::Nanos;
 
-/// Submission entries. More are never needed than a batch has, except the receives that are armed
-/// again in one go; a full queue is handed over and filled again.
+/// Submission entries. A batch never needs more, except when many receives are re-armed at once; a full queue is
+/// submitted and filled again.
 pub(crate) const SQ_ENTRIES: u32 = 256;
 
-/// The kernel's own limit (IORING_MAX_CQ_ENTRIES); what does not fit it keeps in a list.
+/// The kernel's own limit (IORING_MAX_CQ_ENTRIES); it keeps completions beyond it in a list.
 const CQ_ENTRIES_MAX: u32 = 65_536;
 
-/// IORING_ENTER_GETEVENTS: with it, and only with it, the kernel does the work that it deferred.
+/// IORING_ENTER_GETEVENTS: only with it the kernel does the work that it deferred.
 const GETEVENTS: u32 = 1;
 
 /// A ring that one thread fills and empties.
@@ -25,9 +25,9 @@ pub(crate) struct Ring {
 impl Ring {
     /// A ring for this many completions at once. It belongs to the calling thread.
     ///
-    /// - SINGLE_ISSUER, DEFER_TASKRUN: what arrives is processed when this thread waits, not by
-    ///   interrupting it wherever it stands.
-    /// - SUBMIT_ALL: an entry that fails does not hold up those behind it.
+    /// - SINGLE_ISSUER, DEFER_TASKRUN: arrivals are processed when this thread waits, and do not interrupt it
+    ///   at other times.
+    /// - SUBMIT_ALL: a failing entry does not block those after it.
     ///
     /// # Errors
     /// Those that [`explained`] explains; EMFILE.
@@ -47,7 +47,7 @@ impl Ring {
         &self.uring
     }
 
-    /// Whether entries wait to be handed over.
+    /// Whether entries wait to be submitted.
     pub(crate) fn has_unsubmitted(&mut self) -> bool {
         !self.uring.submission().is_empty()
     }
@@ -57,11 +57,11 @@ impl Ring {
         self.uring.submission().cq_overflow()
     }
 
-    /// Appends an entry; hands over the ones before it where there is no room.
+    /// Appends an entry; submits the earlier ones first if there is no room.
     ///
     /// # Safety
-    /// Memory that the entry names stays valid, and is not touched where the kernel writes to it,
-    /// until the kernel is done with it: for what completes, until the completion.
+    /// Memory that the entry names stays valid, and is not accessed if the kernel writes to it, until the kernel is
+    /// done with it: for operations with a completion, until that completion.
     ///
     /// # Errors
     /// As [`Ring::submit`].
@@ -75,10 +75,10 @@ impl Ring {
         Ok(())
     }
 
-    /// Hands over what was pushed. What the kernel can do at once it has done when this returns.
+    /// Submits what was pushed. When this returns, the kernel has done everything that it can do at once.
     ///
     /// # Errors
-    /// ENOMEM and the like; nothing that happens to an entry.
+    /// ENOMEM and the like; never an error of an entry.
     pub(crate) fn submit(&mut self) -> io::Result<()> {
         while self.has_unsubmitted() {
             not_yet(self.uring.submit())?;
@@ -86,7 +86,7 @@ impl Ring {
         Ok(())
     }
 
-    /// Hands over what was pushed and takes what is there, without waiting.
+    /// Submits what was pushed and takes the completions that are there, without waiting.
     ///
     /// # Errors
     /// As [`Ring::submit`].
@@ -99,8 +99,8 @@ impl Ring {
         self.submit()
     }
 
-    /// Hands over what was pushed and waits for a completion, or until `timeout` has passed (`None`:
-    /// for ever). A signal ends the wait.
+    /// Submits what was pushed and waits for a completion, or until `timeout` has passed (`None`: for ever). A signal
+    /// ends the wait.
     ///
     /// # Errors
     /// As [`Ring::submit`].
@@ -126,8 +126,8 @@ impl Ring {
     }
 }
 
-/// The time was up; a signal came; completions must be taken first; memory is short for a moment:
-/// no failure of the ring.
+/// These are not failures of the ring: the time is up, a signal came, completions must be taken first, or memory is
+/// short for a moment.
 fn not_yet(entered: io::Result<usize>) -> io::Result<()> {
     match entered {
         Ok(_) => Ok(()),
@@ -138,7 +138,7 @@ fn not_yet(entered: io::Result<usize>) -> io::Result<()> {
     }
 }
 
-/// A refusal by its cause and the way out.
+/// A refusal with its cause and the remedy.
 pub(crate) fn explained(error: io::Error) -> io::Error {
     let (kind, why) = match error.raw_os_error() {
         Some(libc::ENOSYS) => (
@@ -152,7 +152,7 @@ pub(crate) fn explained(error: io::Error) -> io::Error {
         Some(libc::EINVAL) => {
             (io::ErrorKind::Unsupported, "the io_uring of this kernel is too old: 6.1 is needed")
         }
-        // Rings count as locked memory for all but root; a container has 64 KB at times.
+        // Rings count as locked memory for all users but root; a container may have a limit of 64 KB.
         Some(libc::ENOMEM) => (
             io::ErrorKind::OutOfMemory,
             "no memory for its rings, or more than this user may lock: raise `ulimit -l`",

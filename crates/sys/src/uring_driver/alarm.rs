@@ -1,10 +1,9 @@
-//! A timer that stands in the ring, so that waits far from their end need none of their own. Owns when it
-//! rings. Start reading at [`Alarm`].
+//! A long-lived timer in the ring, so that long waits need no timer of their own. Owns when it rings. Start reading at
+//! [`Alarm`].
 //!
-//! A wait that ends at an instant starts a timer before it sleeps and takes it back when it wakes. A thread
-//! that keeps up with a server sleeps for every other reply, while what would end its wait, the end of an
-//! interval or a reply that is overdue, is some tenth of a second away. Of the CPU time of replies of
-//! 100 KB those timers were 2.5 % (figures: ARCHITECTURE.md).
+//! A wait with an end starts a timer before it sleeps and cancels it when it wakes. A thread that keeps up with its
+//! server sleeps for every other reply, while the end of its wait (the end of an interval, or an overdue reply) is some
+//! tenth of a second away. Those timers were 2.5 % of the CPU time of replies of 100 KB (figures: ARCHITECTURE.md).
 
 use io_uring::types::{TimeoutFlags, Timespec};
 use io_uring::{opcode, squeue};
@@ -13,31 +12,31 @@ use units::Nanos;
 use super::conn::{self, Operation};
 use crate::driver::Slot;
 
-/// Waits shorter than this have their own timer: they are paced, and end when they are due.
+/// Shorter waits have their own timer: they are for paced requests, and must end exactly when due.
 const FROM: Nanos = Nanos::from_millis(5);
 
 /// The timer.
 #[derive(Default)]
 pub(super) struct Alarm {
-    /// When it rings, by the monotonic clock, if it stands.
+    /// When it rings, by the monotonic clock, if it is set.
     at: Option<Nanos>,
-    /// What the kernel is told; it has read it once the entry was handed over.
+    /// The kernel's argument; it has been read once the entry was submitted.
     spec: Box<Timespec>,
 }
 
-/// How a wait is to end.
+/// What ends a wait.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum End {
-    /// By the timer, which may ring before that.
+    /// The alarm, which may ring earlier.
     Alarm,
-    /// By the timer, once it was set.
+    /// The alarm, after it is set.
     NewAlarm,
-    /// By its own timer.
+    /// A timer of its own.
     OwnTimer,
 }
 
 impl Alarm {
-    /// How a wait is to end that may last so long, until that instant of the monotonic clock.
+    /// What ends a wait of at most `timeout`, which is until `until` on the monotonic clock.
     pub(super) fn end_of(&self, timeout: Nanos, until: Nanos) -> End {
         match self.at {
             _ if timeout < FROM => End::OwnTimer,
@@ -47,7 +46,7 @@ impl Alarm {
         }
     }
 
-    /// The entry that sets it. Its memory is the alarm's, until it is set again.
+    /// The entry that sets it. It names the alarm's memory, which stays unchanged until it is set again.
     pub(super) fn set(&mut self, at: Nanos) -> squeue::Entry {
         self.at = Some(at);
         *self.spec = Timespec::new().sec(at.0 / 1_000_000_000).nsec((at.0 % 1_000_000_000) as u32);
@@ -55,13 +54,13 @@ impl Alarm {
         entry.user_data(token())
     }
 
-    /// It rang, or was taken back.
+    /// It rang, or was cancelled.
     pub(super) fn rang(&mut self) {
         self.at = None;
     }
 }
 
-/// By which its completion is known.
+/// The token of its completion.
 pub(super) fn token() -> u64 {
     conn::token(Operation::Alarm, 0, Slot(0))
 }

@@ -1,6 +1,5 @@
-//! What is to be reported, a chain for each slot: completions come from the kernel in any order, and the
-//! caller hears all of one slot before it hears of another. Owns the order. Start reading at [`Chains`]. No
-//! call allocates.
+//! Events to report, in one chain per slot: completions come from the kernel in any order, and the caller gets all
+//! events of one slot before those of another. Owns the order. Start reading at [`Chains`]. No call allocates.
 
 use std::collections::VecDeque;
 
@@ -8,33 +7,32 @@ use crate::driver::{Failure, Slot};
 use crate::uring::buffers::Filled;
 use units::Nanos;
 
-/// What happened on a slot.
+/// An event on a slot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Event {
     /// Since that instant, if it is known.
     Connected(Option<Nanos>),
     Received(Filled),
-    /// Something may be there, on a connection that is polled.
+    /// Something may be there on a polled connection.
     Readable,
     Closed,
     Failed(Failure),
 }
 
-/// Links, other than those that hold a buffer, that a slot can have at once: the ends of a connect, of
-/// a receive and of a send, a failure before all of them; in place of the end of a receive that there is
-/// something to receive.
+/// Most links of a slot, without those that hold a buffer: the ends of a connect, of a receive and of a send, and a
+/// failure before all of them. `Readable` takes the place of the end of a receive.
 const LINKS_PER_SLOT: usize = 4;
 
-/// No link.
+/// The index that means "no link".
 const NONE: u32 = u32::MAX;
 
 /// The chains of all slots, over one pool of links.
 pub(super) struct Chains {
     links: Vec<Link>,
-    /// The first of the links that are in no chain.
+    /// The first free link.
     free: u32,
     chains: Vec<SlotEvents>,
-    /// Slots with a chain, in the order in which they got it; also some whose chain was cleared.
+    /// Slots with a chain, oldest first; also some whose chain was cleared.
     turns: VecDeque<Slot>,
     n_events: usize,
 }
@@ -68,12 +66,12 @@ impl Chains {
         }
     }
 
-    /// Whether nothing is to be reported.
+    /// Whether there is nothing to report.
     pub(super) fn is_empty(&self) -> bool {
         self.n_events == 0
     }
 
-    /// Whether nothing of this slot is to be reported.
+    /// Whether there is nothing to report for this slot.
     pub(super) fn is_empty_of(&self, slot: Slot) -> bool {
         self.chains[slot.0 as usize].first == NONE
     }
@@ -99,7 +97,7 @@ impl Chains {
         }
     }
 
-    /// The next event: of the slot whose turn it is, until it has no more.
+    /// The next event; a slot keeps its turn until it has no more events.
     #[inline]
     pub(super) fn next(&mut self) -> Option<(Slot, Event)> {
         while let Some(&slot) = self.turns.front() {
@@ -112,7 +110,7 @@ impl Chains {
         None
     }
 
-    /// Drops a slot's chain; the buffers that were in it.
+    /// Drops a slot's chain and returns the buffers that were in it.
     pub(super) fn clear(&mut self, slot: Slot) -> impl Iterator<Item = Filled> {
         std::iter::from_fn(move || self.pop(slot)).filter_map(|event| match event {
             Event::Received(filled) => Some(filled),
@@ -120,7 +118,7 @@ impl Chains {
         })
     }
 
-    /// Takes back that something may be there, where that is the next event of the slot; whether it was.
+    /// Removes a `Readable` if it is the next event of the slot; returns whether it was.
     pub(super) fn take_back_readable(&mut self, slot: Slot) -> bool {
         let first = self.chains[slot.0 as usize].first;
         first != NONE

@@ -1,5 +1,5 @@
-//! What the end of an operation means for its slot. Owns the reading of results. Start reading at
-//! [`UringDriver::take`].
+//! The meaning of an operation's result for its slot. Owns the interpretation of results. Start
+//! reading at [`UringDriver::take`].
 
 use std::io;
 
@@ -14,7 +14,7 @@ use crate::socket;
 use units::Nanos;
 
 impl UringDriver {
-    /// Takes one completion: to its slot's chain, or, of an earlier use, nowhere.
+    /// Takes one completion: adds it to its slot's chain, or drops it if it is from an earlier use.
     pub(super) fn take(&mut self, completion: &cqueue::Entry) {
         let (token, result) = (completion.user_data(), completion.result());
         let ended = !cqueue::more(completion.flags());
@@ -44,7 +44,7 @@ impl UringDriver {
         }
     }
 
-    /// A socket that was connecting has something to say.
+    /// A connecting socket has an event.
     fn connect_ended(&mut self, slot: Slot, result: i32) {
         let gone = i32::from(libc::POLLERR | libc::POLLHUP);
         if result >= 0 && result & gone == 0 {
@@ -55,7 +55,7 @@ impl UringDriver {
         self.fails(slot, error.as_ref().map_or(Failure::Reset, Failure::from));
     }
 
-    /// The connection stands, since `at`, if that is known.
+    /// The connection is established, since `at` if that is known.
     pub(super) fn connected(&mut self, slot: Slot, at: Option<Nanos>) {
         self.conns[slot.0 as usize].phase = ConnPhase::Open;
         self.chains.append(slot, Event::Connected(at));
@@ -84,9 +84,9 @@ impl UringDriver {
                 conn.starved = true;
                 self.starved.push_back((slot, conn.generation));
             }
-            // By us, to receive otherwise.
+            // We cancelled it, to receive in another way.
             libc::ECANCELED => self.receive(slot),
-            // The end, with a prefix where stamps are asked for.
+            // The end; with a prefix if stamps are requested.
             ..=0 => match conn.send_failure.take() {
                 Some(failure) => self.fails(slot, failure),
                 None => {
@@ -101,7 +101,7 @@ impl UringDriver {
         }
     }
 
-    /// The kernel took the first `result` bytes of a staged send, or none, or it failed.
+    /// The kernel took only the first `result` bytes of a staged send, or none, or it failed.
     fn sent_in_part(&mut self, slot: Slot, result: i32) {
         if result < 0 && result != -libc::EAGAIN {
             return self.send_fails(slot, -result);
@@ -123,8 +123,8 @@ impl UringDriver {
             return self.send_fails(slot, -result);
         }
         if result as usize != n_unsent {
-            // Fewer than asked with MSG_WAITALL: an error met it on the way, and the next send says
-            // which.
+            // Fewer than requested despite MSG_WAITALL: an error happened in between, and the next
+            // send reports it.
             conn.unsent.drain(..result as usize);
             return self.send_rest(slot);
         }
@@ -135,14 +135,14 @@ impl UringDriver {
         }
     }
 
-    /// A server may refuse a long request before it has all of it: what it said then is still to be
-    /// received, and the failure told behind it.
+    /// A server may refuse a long request before it has all of it. Its reply is still to be
+    /// received, and the failure is reported after it.
     pub(super) fn send_fails(&mut self, slot: Slot, errno: i32) {
         let conn = &mut self.conns[slot.0 as usize];
         if conn.phase == ConnPhase::Open {
             conn.send_failure = Some(failure(errno));
             if conn.polled {
-                // The event that told of it may have been read already.
+                // The event that announced it may have been processed already.
                 conn.drains = true;
                 self.readable(slot);
             }

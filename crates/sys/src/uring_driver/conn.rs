@@ -1,5 +1,5 @@
-//! A slot of the driver: what is under way on it, and how its connection is left. Owns that state and the
-//! tokens by which completions find their slot. Start reading at [`Conn`].
+//! A slot of the driver: its operations in flight, and how its connection is closed. Owns that state and the tokens by
+//! which completions find their slot. Start reading at [`Conn`].
 
 use std::net::Shutdown;
 use std::os::fd::OwnedFd;
@@ -8,12 +8,12 @@ use crate::driver::{Failure, Leave, Slot, What};
 use crate::shared::{ConnPhase, Interest};
 use crate::socket;
 
-/// How a connection learns of what comes.
+/// How a connection learns of arrivals.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Receiving {
-    /// By receives into the shared buffers, again and again.
+    /// By a multishot receive into the shared buffers.
     Repeated,
-    /// By a poll, again and again.
+    /// By a multishot poll.
     Polled,
 }
 
@@ -21,37 +21,37 @@ pub(super) enum Receiving {
 #[derive(Default)]
 pub(super) struct Conn {
     pub(super) socket: Option<OwnedFd>,
-    /// Raised by each close, so that a completion of an earlier use is known for what it is.
+    /// Incremented by each close, so that completions of an earlier use can be recognised.
     pub(super) generation: u32,
     pub(super) phase: ConnPhase,
-    /// How what comes is learned of at the moment.
+    /// How arrivals are detected at the moment.
     pub(super) receiving: Option<Receiving>,
     /// Whether it is polled and read by recv(2) from now on: see `polled`.
     pub(super) polled: bool,
-    /// Polled: the peer has ended the stream, or the connection is gone; it is read to its end.
+    /// Polled: the peer has ended the stream, or the connection is gone; the rest is read to the end.
     pub(super) drains: bool,
-    /// Polled: whether its chain says that something may be there, and how often it has filled what it
-    /// was read into since the last wait.
+    /// Polled: whether its chain contains a `Readable`, and how many reads have filled their buffer since the last
+    /// wait.
     pub(super) is_readable: bool,
     pub(super) n_full: u8,
     /// TCP: it can discard.
     pub(super) is_inet: bool,
-    /// Whether it ended for lack of a buffer and is to be armed again.
+    /// Whether the receive ended for lack of a buffer and is to be armed again.
     pub(super) starved: bool,
     pub(super) interest: Interest,
     /// The last batch with an entry that names the socket.
     pub(super) batch: u64,
-    /// Bytes that the kernel has not taken: a send of them is under way (`sending`), from
-    /// `unsent_from` on; `queued` goes after them. Both keep their memory.
+    /// Bytes that the kernel has not taken: a send of them is in flight (`sending`), from `unsent_from` on; `queued`
+    /// goes after them. Both keep their memory.
     pub(super) sending: bool,
     pub(super) unsent: Vec<u8>,
     pub(super) queued: Vec<u8>,
-    /// A send failed. Told when the receive ends, behind what the server said before it went.
+    /// A send failed. It is reported when the receive ends, after the bytes that the server sent before.
     pub(super) send_failure: Option<Failure>,
 }
 
 impl Conn {
-    /// Bytes that came are reported.
+    /// Notes that received bytes were reported.
     #[inline]
     pub(super) fn came(&mut self, n_bytes: u32) {
         if let Some(socket) = &self.socket {
@@ -59,7 +59,7 @@ impl Conn {
         }
     }
 
-    /// Nothing more can be received, by a failure or because it was the end of the stream.
+    /// Nothing more can be received, because of a failure or the end of the stream.
     pub(super) fn ends(&mut self, failure: Option<Failure>) -> What {
         match self.send_failure.take().or(failure) {
             Some(failure) => {
@@ -73,7 +73,7 @@ impl Conn {
         }
     }
 
-    /// The connection is closed: what is left is memory, and a new generation.
+    /// The connection is closed: only its memory and a new generation remain.
     pub(super) fn reset(&mut self) {
         self.generation = self.generation.wrapping_add(1);
         self.phase = ConnPhase::default();
@@ -90,22 +90,22 @@ impl Conn {
     }
 }
 
-/// What an operation is, in the upper four bits of its token.
+/// The kind of an operation, in the upper four bits of its token.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Operation {
     Connect = 1,
     Receive = 2,
-    /// Of staged bytes: completes only if it fails.
+    /// A send of staged bytes: completes only if it fails.
     Send = 3,
-    /// Of the bytes that the connection keeps.
+    /// A send of bytes that the connection keeps.
     SendRest = 4,
     Cancel = 5,
     Poll = 6,
-    /// Of no slot.
+    /// Belongs to no slot.
     Alarm = 7,
 }
 
-/// Generations are told apart modulo 2^28: a completion is never so late.
+/// Generations are compared modulo 2^28: no completion is that late.
 const GENERATION_MASK: u32 = (1 << 28) - 1;
 
 /// The token of an operation: kind, generation, slot.
@@ -113,7 +113,7 @@ pub(super) fn token(kind: Operation, generation: u32, slot: Slot) -> u64 {
     (kind as u64) << 60 | u64::from(generation & GENERATION_MASK) << 32 | u64::from(slot.0)
 }
 
-/// Kind and slot of a token; `None` of one that belongs to no slot.
+/// Kind and slot of a token; `None` if it belongs to no slot.
 pub(super) fn parse(token: u64) -> Option<(Operation, Slot)> {
     let kind = match token >> 60 {
         1 => Operation::Connect,
@@ -126,11 +126,11 @@ pub(super) fn parse(token: u64) -> Option<(Operation, Slot)> {
     Some((kind, Slot(token as u32)))
 }
 
-/// Ends a connection now. Operations that are under way hold the socket, so that close(2) alone would
-/// say nothing to the peer until they have ended: shutdown(2) sends the FIN, and disconnecting the
-/// RST, whoever holds it; and both end the operations.
+/// Ends a connection now. Operations in flight hold the socket, so close(2) alone would send nothing to the peer until
+/// they have ended. shutdown(2) sends the FIN, and disconnecting the RST, whoever holds the socket; and both end the
+/// operations.
 pub(super) fn leave(socket: &OwnedFd, how: Leave, under_way: bool) {
-    // Neither can fail in a way that matters: a socket that is not connected any longer is left.
+    // Errors of both are harmless: the socket is no longer connected then.
     match how {
         Leave::Orderly if under_way => {
             socket::shutdown(socket, Shutdown::Both).ok();

@@ -1,11 +1,10 @@
-//! Connections of which bodies are discarded: polled by the ring, read by recv(2). Owns the order of their
-//! reads. Start reading at [`UringDriver::read`].
+//! Connections whose bodies are discarded: polled by the ring, read by recv(2). Owns the order of their reads. Start
+//! reading at [`UringDriver::read`].
 //!
-//! How much of what comes is a body that nobody looks at is only known when the head before it has been
-//! looked at. An entry of the ring that discards is handed over with the next wait, which then returns at
-//! once with what was there: a round more for each body. A call here and now costs less than that round;
-//! and one poll stays armed where single receives arm one each (figures: ARCHITECTURE.md). From its first
-//! discard a connection is polled until it is closed.
+//! The size of a body that nobody needs is only known after the head before it has been parsed. A ring entry that
+//! discards would be submitted with the next wait, which then returns at once with what was there: one more round for
+//! each body. An immediate call costs less than that round; and one poll stays armed, while single receives are armed
+//! one by one (figures: ARCHITECTURE.md). From its first discard on, a connection is polled until it is closed.
 
 use io_uring::types::Fd;
 use io_uring::{cqueue, opcode, squeue};
@@ -20,7 +19,7 @@ use crate::shared::{self, ConnPhase, FULL_RECVS_MAX};
 /// What a polled connection waits for.
 const EVENTS: u32 = (libc::POLLIN | libc::POLLRDHUP) as u32;
 
-/// Behind these nothing more comes: what is there is read to its end.
+/// After these nothing more comes: what is there is read to its end.
 const LAST: i32 = (libc::POLLRDHUP | libc::POLLHUP | libc::POLLERR) as i32;
 
 impl UringDriver {
@@ -41,18 +40,18 @@ impl UringDriver {
         self.cancel(&entry.flags(squeue::Flags::SKIP_SUCCESS));
     }
 
-    /// The poll has something to say.
+    /// The poll of a slot has completed.
     pub(super) fn polled(&mut self, slot: Slot, completion: &cqueue::Entry) {
         let conn = &mut self.conns[slot.0 as usize];
         if !cqueue::more(completion.flags()) {
-            // It is armed again when what is there has been read.
+            // It is armed again when everything there has been read.
             conn.receiving = None;
         }
         conn.drains |= completion.result() >= 0 && completion.result() & LAST != 0;
         self.readable(slot);
     }
 
-    /// Something may be there.
+    /// Something may be there on the slot.
     pub(super) fn readable(&mut self, slot: Slot) {
         let conn = &mut self.conns[slot.0 as usize];
         if conn.phase == ConnPhase::Open && !std::mem::replace(&mut conn.is_readable, true) {
@@ -60,7 +59,7 @@ impl UringDriver {
         }
     }
 
-    /// Reads once; `None` where nothing is there after all.
+    /// Reads once; `None` if nothing is there after all.
     pub(super) fn read(&mut self, slot: Slot) -> Option<What> {
         let stamped = self.header.is_some();
         let conn = &mut self.conns[slot.0 as usize];
@@ -90,7 +89,7 @@ impl UringDriver {
         Some(What::Received)
     }
 
-    /// Connections that had their share and may have more are readable again.
+    /// Makes connections readable again that used up their share and may have more.
     pub(super) fn take_up_unfinished(&mut self) {
         while let Some((slot, generation)) = self.unfinished.pop_front() {
             if self.conns[slot.0 as usize].generation == generation {

@@ -1,5 +1,5 @@
-//! Peers that stop reading, reset, dribble, or stall at the worst place: what a driver owes its caller
-//! all the same. Start reading anywhere; each fact stands alone.
+//! Peers that stop reading, reset, send in small pieces, or stall at the worst point: what a driver still guarantees
+//! its caller. Start reading anywhere; the tests are independent.
 
 use std::io::{Read as _, Write as _};
 use std::net::{Shutdown, TcpListener, TcpStream};
@@ -10,13 +10,13 @@ use units::Nanos;
 
 use crate::world::{World, on_every_driver};
 
-/// Sends so many pieces to a peer that does not read, and closes; the bytes that came through.
+/// Sends that many pieces to a peer that does not read, and closes; returns the bytes that arrived.
 fn came_through(world: &mut World, n_pieces: usize) -> usize {
     let mut peer = world.connect(0);
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     (0..n_pieces).for_each(|_| world.driver.send(Slot(0), &[b'!'; PIECE]));
     world.driver.close(Slot(0), Leave::Orderly);
-    // The next socket of this process gets the number of the one that is closed.
+    // The next socket of this process gets the descriptor number of the closed one.
     let mut stranger = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
     let (mut other_end, _) = listener.accept().unwrap();
     assert!(world.now().is_empty());
@@ -25,14 +25,14 @@ fn came_through(world: &mut World, n_pieces: usize) -> usize {
     other_end.read_exact(&mut bytes).unwrap();
     assert_eq!(bytes, *b"x", "another connection was written to, after {n_pieces} pieces");
     let mut heard = Vec::new();
-    // A reset where the close left something behind.
+    // A reset, if bytes were left at the close.
     peer.read_to_end(&mut heard).ok();
     heard.len()
 }
 
 const PIECE: usize = 4000;
 
-/// How many pieces a peer that does not read takes whole; the kernel takes one more in part.
+/// How many pieces a peer that does not read takes completely; the kernel takes one more in part.
 fn whole_pieces(world: &mut World) -> usize {
     let (mut whole, mut cut) = (0, 4000);
     while whole + 1 < cut {
@@ -47,7 +47,7 @@ fn whole_pieces(world: &mut World) -> usize {
 fn what_is_left_of_a_send_never_goes_to_the_next_file_of_that_number() {
     on_every_driver(|maker| {
         let mut world = World::new(maker, 1);
-        // A piece that the kernel takes in part just when the connection is closed.
+        // A piece that the kernel takes in part while the connection is closed.
         let whole = whole_pieces(&mut world);
         for n_pieces in whole.saturating_sub(2)..=whole + 3 {
             came_through(&mut world, n_pieces);
@@ -81,7 +81,7 @@ fn what_a_server_said_before_its_reset_is_heard_though_a_send_failed_first() {
     on_every_driver(|maker| {
         let mut world = World::new(maker, 1);
         let mut peer = world.connect(0);
-        // Handed over, and not read by the peer: its close is a reset.
+        // Submitted, but not read by the peer: its close is a reset.
         world.driver.send(Slot(0), b"first");
         assert!(world.now().is_empty());
         peer.peek(&mut [0; 1]).unwrap();

@@ -1,5 +1,5 @@
-//! What every [`Driver`] of the kernel keeps to: one suite over all of them. Owns the facts; a driver
-//! is a row of [`world::MAKERS`]. Start reading there.
+//! What every [`Driver`] of the kernel guarantees: one suite over all of them. Owns the tests; a driver is a row of
+//! [`world::MAKERS`]. Start reading there.
 
 #![allow(clippy::print_stderr, reason = "a skipped driver says why")]
 
@@ -18,8 +18,8 @@ mod world;
 
 use world::{World, on_every_driver};
 
-/// Completions of one round that an endless reply may have: buffers that a driver fills before the
-/// others have their turn, twice.
+/// Most completions that an endless reply may have in one round: twice the number of buffers that a driver fills before
+/// the others have their turn.
 const ROUND_COMPLETIONS_MAX: usize = 2 * 16 + 2;
 
 #[test]
@@ -39,7 +39,7 @@ fn conversation(mut world: World) {
     let mut peer = world.connect(0);
     for n in 0..3u8 {
         world.driver.send(Slot(0), &[n; 100]);
-        // What is pending is handed over by the next wait.
+        // The next wait submits what is pending.
         assert!(world.now().is_empty());
         let mut bytes = [0; 100];
         peer.read_exact(&mut bytes).unwrap();
@@ -67,7 +67,7 @@ fn a_request_carries_the_ack_of_the_handshake() {
         world.driver.send(Slot(0), b"ping");
         assert!(world.now().is_empty());
         let mut peer = world.listener.accept().unwrap().0;
-        // Both came in one packet: what the server reads is there when it has the connection.
+        // Both came in one packet: the data is there when the server has the connection.
         peer.set_nonblocking(true).unwrap();
         let mut bytes = [0; 8];
         assert_eq!(peer.read(&mut bytes).unwrap(), 4);
@@ -147,7 +147,7 @@ fn many_small_sends_arrive_in_order_though_the_peer_is_slow() {
         let mut world = World::new(maker, 1);
         let mut peer = world.connect(0);
         for n in 0..N_SENDS {
-            // More than the peer's queue holds: some of these are taken in part.
+            // More than the peer's queue holds, so some sends are taken in part.
             world.driver.send(Slot(0), &[n as u8; 2999]);
         }
         let reader = std::thread::spawn(move || {
@@ -171,7 +171,7 @@ fn a_send_is_not_held_up_by_what_else_came() {
         peers.iter_mut().for_each(|peer| peer.write_all(b"x").unwrap());
         let (first, _) = world.next();
         world.driver.send(Slot(first), b"y");
-        // Some more completions, and no wait.
+        // A few more completions, without a wait.
         (0..8).for_each(|_| assert!(world.driver.next().is_some()));
         let peer = &mut peers[first as usize];
         peer.set_nonblocking(true).unwrap();
@@ -259,7 +259,7 @@ fn an_endless_reply_leaves_the_others_their_turn() {
         let mut world = World::new(maker, 2);
         let (mut endless, mut other) = (world.connect(0), world.connect(1));
         let writer = std::thread::spawn(move || while endless.write_all(&[0; 1 << 20]).is_ok() {});
-        // However much comes on slot 0, a round ends, and the others are heard.
+        // However much arrives on slot 0, a round ends, and the other slots are reported.
         for _ in 0..50 {
             world.driver.wait(Nanos::MAX).unwrap();
             let n_completions = std::iter::from_fn(|| world.driver.next()).count();
@@ -302,7 +302,7 @@ fn an_endless_body_that_is_discarded_leaves_the_others_their_turn_and_the_slot_t
                 }
             }
             assert!(n_discarded < 1 << 40);
-            // What it was polled for is nothing to whoever has the slot next.
+            // The old poll must not affect the next user of the slot.
             world.driver.close(Slot(0), Leave::Abrupt);
             world.driver.close(Slot(1), Leave::Orderly);
             writer.join().unwrap();
@@ -374,7 +374,7 @@ fn a_send_to_a_peer_that_is_gone_fails_by_a_completion() {
         peer.shutdown(Shutdown::Both).unwrap();
         drop(peer);
         assert_eq!(world.next(), (0, What::Closed));
-        // The first is answered by RST, after which sending fails.
+        // The peer answers the first send with RST, after which sending fails.
         world.driver.send(Slot(0), b"x");
         let failed = loop {
             world.driver.send(Slot(0), b"x");
@@ -393,7 +393,7 @@ fn what_a_server_said_before_it_refused_a_long_request_is_heard() {
         let mut peer = world.connect(0);
         world.driver.send(Slot(0), &vec![0; 20_000_000]);
         peer.write_all(b"413").unwrap();
-        // Bytes that nobody read make the close a reset.
+        // Unread bytes make the close a reset.
         peer.read_exact(&mut [0; 1]).unwrap();
         assert_eq!(world.read(0, 3), b"413");
         drop(peer);
@@ -435,12 +435,12 @@ fn a_request_that_was_sent_before_the_close_leaves_before_it() {
 fn closing_ends_what_is_under_way_and_frees_the_descriptor() {
     on_every_driver(|maker| {
         let mut world = World::new(maker, 2);
-        // An address of this test's own: descriptors are counted by their peers, because the tests beside
-        // this one open and close theirs in the same process.
+        // This test has its own address: descriptors are counted by their peers, because parallel tests open and close
+        // theirs in the same process.
         let silent: std::net::SocketAddr = "192.0.2.77:9".parse().unwrap();
         let ours = world.listener.local_addr().unwrap();
         for _ in 0..50 {
-            // One that is connecting, or failed at once; one that has a send and a receive under way.
+            // One slot that is connecting, or has failed at once; one with a send and a receive in flight.
             world.driver.connect(Slot(1), &silent.into());
             let peer = {
                 let route = world.route();
@@ -454,7 +454,7 @@ fn closing_ends_what_is_under_way_and_frees_the_descriptor() {
             drop(peer);
             assert!(world.now().is_empty());
         }
-        // The ring ends what is under way a moment later.
+        // The ring ends operations in flight a moment later.
         let until = std::time::Instant::now() + Duration::from_secs(10);
         let mut held = sockets_to([silent, ours]);
         while held > 0 && std::time::Instant::now() < until {
@@ -466,8 +466,8 @@ fn closing_ends_what_is_under_way_and_frees_the_descriptor() {
     });
 }
 
-/// Sockets of the system that a process holds and whose peer is one of these IPv4 addresses. The kernel's
-/// table has address and port in hex, the address as it lies in memory; inode 0 is held by nobody.
+/// Open sockets of this process whose peer is one of these IPv4 addresses. The kernel's table has address and port in
+/// hex, the address in memory order; inode 0 has no owner.
 fn sockets_to(peers: [std::net::SocketAddr; 2]) -> usize {
     let row = |addr: std::net::SocketAddr| match addr {
         std::net::SocketAddr::V4(addr) => {
@@ -490,8 +490,8 @@ fn a_descriptor_that_was_closed_and_is_anothers_is_left_alone() {
         for _ in 0..20 {
             let mut world = World::new(maker, 1);
             let _peer = world.connect(0);
-            // Whatever follows from the connection is not handed over yet. The next socket of this
-            // process gets the number of the one that is closed.
+            // Operations of the new connection are not submitted yet. The next socket of this process gets the
+            // descriptor number of the closed one.
             world.driver.close(Slot(0), Leave::Orderly);
             let listener = TcpListener::bind("127.0.0.1:0").unwrap();
             let mut stranger = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
@@ -521,7 +521,7 @@ fn a_driver_can_go_with_everything_under_way() {
     });
 }
 
-/// Replies of a head of 100 bytes and a body that is discarded, one behind the other.
+/// Replies with a head of 100 bytes and a discarded body, one after the other.
 fn discarded_replies(mut world: World, n_body_bytes: u64) {
     const HEAD: usize = 100;
     let mut peer = world.connect(0);
@@ -636,7 +636,7 @@ fn a_stamp_is_of_the_arrival_however_late_the_thread_looks() {
         for discards in [false, true] {
             let mut world = World::of((maker.make_stamped)(1));
             let mut peer = world.connect(0);
-            // The kernel begins to stamp some moments after it is first asked.
+            // The kernel begins to stamp some moments after the first request.
             let mut stamped = false;
             for _ in 0..20 {
                 peer.write_all(&[0; 10]).unwrap();
@@ -713,7 +713,7 @@ fn a_connection_comes_from_the_address_that_was_asked_for() {
         assert_eq!(Some(address.ip()), from);
         world.driver.close(Slot(0), Leave::Orderly);
 
-        // Of TEST-NET-1: not this machine's, which has nothing to do with its ports.
+        // From TEST-NET-1: the address is not this machine's, and the error has nothing to do with ports.
         let from = Some("192.0.2.7".parse().unwrap());
         let route = Route { from, ..world.route() };
         world.driver.connect(Slot(0), &route);
@@ -791,7 +791,7 @@ fn a_connection_to_this_machine_stands_at_once() {
         world.driver.connect(Slot(0), &route);
         world.driver.connect(Slot(1), &route);
         let after = world.driver.now();
-        // No wait between: what is told here was known when it was asked for.
+        // No wait in between: the results reported here are known immediately.
         for slot in 0..2 {
             let connected = world.driver.next();
             assert_eq!(connected, Some(Completion { slot: Slot(slot), what: What::Connected }));
@@ -838,8 +838,7 @@ fn what_lies_behind_enough_is_told_with_what_comes_next() {
     });
 }
 
-/// A listener of whose queue nothing is free: a connect to it waits for the kernel's second SYN, a second
-/// later.
+/// A listener with a full queue: a connect to it waits for the kernel's second SYN, a second later.
 fn full_listener() -> (TcpListener, Vec<TcpStream>) {
     let conns = joust_sys::listener::Inherited { call_max: Nanos::MAX, nodelay: true };
     let listener = joust_sys::listener::bind(([127, 0, 0, 1], 0).into(), 1, conns).unwrap();

@@ -5,7 +5,7 @@ use std::io;
 
 use joust_sys::uring_driver;
 
-/// What `is_available` says on a thread whose `call`s fail with `errno`.
+/// The result of `is_available` on a thread whose `call`s fail with `errno`.
 fn refused_where(call: libc::c_long, errno: libc::c_int) -> io::Result<()> {
     let thread = std::thread::spawn(move || {
         forbid(call, errno)?;
@@ -14,10 +14,10 @@ fn refused_where(call: libc::c_long, errno: libc::c_int) -> io::Result<()> {
     thread.join().expect("a refusal is an error, not a panic")
 }
 
-/// Lets a system call of this thread fail (seccomp(2)).
+/// Makes a system call of this thread fail (seccomp(2)).
 fn forbid(call: libc::c_long, errno: libc::c_int) -> io::Result<()> {
     let step = |code: u32, jf, k| libc::sock_filter { code: code as u16, jt: 0, jf, k };
-    // The number of the call is the first word of what a filter sees.
+    // The number of the call is the first word of the filter's input.
     let mut steps = [
         step(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, 0, 0),
         step(libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K, 1, call as u32),
@@ -35,7 +35,7 @@ fn forbid(call: libc::c_long, errno: libc::c_int) -> io::Result<()> {
 
 #[test]
 fn a_sandbox_that_forbids_any_call_of_io_uring_is_named() {
-    // A call of which there is none.
+    // A call that does not exist.
     if let Err(error) = refused_where(-1, 0) {
         return skips::note(format_args!("{error}"));
     }

@@ -1,5 +1,4 @@
-//! The drivers that are tested, and a world in which one speaks with peers that a test plays. Start reading
-//! at [`World`].
+//! The drivers under test, and a world that connects them to peers which a test plays. Start reading at [`World`].
 
 use std::net::{TcpListener, TcpStream};
 
@@ -8,16 +7,16 @@ use joust_sys::epoll_driver::EpollDriver;
 use joust_sys::uring_driver::{self, UringDriver};
 use units::Nanos;
 
-/// A driver to be tested.
+/// A driver under test.
 #[derive(Clone, Copy)]
 pub(crate) struct Maker {
     pub(crate) name: &'static str,
-    /// With connections that the server sees before anything is sent.
+    /// Makes a driver whose connections the server sees before anything is sent.
     pub(crate) make: fn(u32) -> Box<dyn Driver>,
     pub(crate) make_plain: fn(u32) -> Box<dyn Driver>,
     pub(crate) make_busy: fn(u32) -> Box<dyn Driver>,
     pub(crate) make_stamped: fn(u32) -> Box<dyn Driver>,
-    /// Why it cannot be used here.
+    /// Why it cannot be used here, if so.
     pub(crate) refused: fn() -> Option<std::io::Error>,
 }
 
@@ -58,7 +57,7 @@ pub(crate) fn on_every_driver(fact: impl Fn(Maker)) {
     }
 }
 
-/// A driver and what its slots are connected to.
+/// A driver and the peers of its slots.
 pub(crate) struct World {
     pub(crate) driver: Box<dyn Driver>,
     pub(crate) listener: TcpListener,
@@ -93,7 +92,7 @@ impl World {
         }
     }
 
-    /// Bytes that come on a slot until `n_bytes` are there.
+    /// Bytes that arrive on a slot, until `n_bytes` are there.
     pub(crate) fn read(&mut self, slot: u32, n_bytes: usize) -> Vec<u8> {
         let mut bytes = Vec::new();
         while bytes.len() < n_bytes {
@@ -103,7 +102,7 @@ impl World {
         bytes
     }
 
-    /// Everything that is known now, without waiting.
+    /// All completions that are known now, without waiting.
     pub(crate) fn now(&mut self) -> Vec<(u32, What)> {
         self.driver.wait(Nanos::ZERO).unwrap();
         let known = std::iter::from_fn(|| self.driver.next());

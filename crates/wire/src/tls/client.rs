@@ -9,27 +9,27 @@ use super::config::{Resumption, TlsClientConfig};
 use super::fault::{self, TlsError};
 use super::records::{self, Unfed};
 
-/// Which handshake was made, as the server decided.
+/// The kind of handshake, as the server decided.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Handshake {
     /// Certificates and a signature.
     Full,
-    /// From a session that was kept.
+    /// From a stored session.
     Resumed,
 }
 
-/// What came of bytes that arrived.
+/// The result of received bytes.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub struct TlsEvent {
-    /// These bytes completed the handshake. In TLS 1.3 the server may still refuse the client's
-    /// certificate after that, by an alert.
+    /// These bytes completed the handshake. In TLS 1.3 the server may still reject the client's certificate after that,
+    /// by an alert.
     pub handshake_done_now: bool,
-    /// The server has said that nothing follows (close_notify), now or before. If TCP ends without it,
-    /// what was read may be cut off: see [`TlsClient::end`].
+    /// The server has announced the end (close_notify), now or before. If TCP ends without it, the data may be cut off:
+    /// see [`TlsClient::end`].
     pub peer_closed: bool,
 }
 
-/// One connection, from its first flight on. After an error it only has the alert to send.
+/// One connection, from its first flight on. After an error it only has the alert left to send.
 pub struct TlsClient {
     conn: ClientConnection,
     opening: Opening,
@@ -38,9 +38,9 @@ pub struct TlsClient {
 }
 
 impl TlsClient {
-    /// A connection whose first flight waits in [`TlsClient::take_output`]. `server_name` is a host name
-    /// or an IP address (IPv6 with or without brackets), as in the URL: the certificate must be for it,
-    /// and SNI names it unless it is an address.
+    /// A connection whose first flight is in [`TlsClient::take_output`]. `server_name` is a host name or an IP address
+    /// (IPv6 with or without brackets), as in the URL. The certificate must be for it, and SNI names it unless it is an
+    /// address.
     ///
     /// # Errors
     /// [`TlsError::ServerName`]: it is neither.
@@ -54,17 +54,16 @@ impl TlsClient {
             .map_err(|_| TlsError::ServerName(server_name.to_owned()))?;
         let mut conn = ClientConnection::new(Arc::clone(config.of(resumption)), name.to_owned())
             .map_err(|error| fault::of_connection(error, &[]))?;
-        // rustls would take 64 KB and leave the rest; the caller's own buffers are the bound here.
+        // rustls would take 64 KB and leave the rest; here the caller's own buffers are the limit.
         conn.set_buffer_limit(None);
         Ok(Self { conn, opening: Opening::default(), peer_closed: false, closed: false })
     }
 
-    /// Takes bytes that arrived, split anywhere; plaintext is appended to `plain`, also what came
-    /// before an error in the same bytes. What follows a close_notify is ignored.
+    /// Takes received bytes, split anywhere; appends plaintext to `plain`, including that before an error in the same
+    /// bytes. Data after a close_notify is ignored.
     ///
     /// # Errors
-    /// The connection has failed and stays so; an alert for the server may wait in
-    /// [`TlsClient::take_output`].
+    /// The connection has failed permanently; an alert for the server may be in [`TlsClient::take_output`].
     pub fn feed(&mut self, bytes: &[u8], plain: &mut Vec<u8>) -> Result<TlsEvent, TlsError> {
         let was_handshaking = self.conn.is_handshaking();
         if was_handshaking {
@@ -81,11 +80,11 @@ impl TlsClient {
         Ok(TlsEvent { handshake_done_now, peer_closed: self.peer_closed })
     }
 
-    /// Encrypts `plain`, all of it; until the handshake is done it is kept as it is. What waits is
-    /// bounded by what the caller gives before it sends: take the output after each call.
+    /// Encrypts all of `plain`; before the handshake is done it is buffered. The buffer is only bounded by what the
+    /// caller passes in: take the output after each call.
     ///
     /// # Errors
-    /// [`TlsError::Closed`] after [`TlsClient::close`]; or the error by which the connection failed.
+    /// [`TlsError::Closed`] after [`TlsClient::close`]; or the error that made the connection fail.
     pub fn send(&mut self, plain: &[u8]) -> Result<(), TlsError> {
         if self.closed {
             return Err(TlsError::Closed);
@@ -97,7 +96,7 @@ impl TlsClient {
         })
     }
 
-    /// Appends what is to be sent now to `out`: flights of the handshake, records, alerts.
+    /// Appends the pending output to `out`: flights of the handshake, records, alerts.
     pub fn take_output(&mut self, out: &mut Vec<u8>) {
         records::take_output(&mut self.conn, out);
     }
@@ -114,11 +113,11 @@ impl TlsClient {
         }
     }
 
-    /// Says what it means that TCP has ended here.
+    /// Reports the meaning of an end of TCP at this point.
     ///
     /// # Errors
-    /// [`TlsError::EndInHandshake`], or [`TlsError::Truncated`] where close_notify is missing: for a
-    /// reply whose end only the connection's end tells, it may be cut off.
+    /// [`TlsError::EndInHandshake`], or [`TlsError::Truncated`] if close_notify is missing: a reply that ends with the
+    /// connection may then be cut off.
     pub fn end(&self) -> Result<(), TlsError> {
         match (self.conn.is_handshaking(), self.peer_closed) {
             (true, _) => Err(TlsError::EndInHandshake),
@@ -132,7 +131,7 @@ impl TlsClient {
         self.conn.is_handshaking()
     }
 
-    /// Which handshake was made, once it is done.
+    /// The kind of handshake, once it is done.
     pub fn handshake(&self) -> Option<Handshake> {
         match self.conn.handshake_kind().filter(|_| !self.conn.is_handshaking())? {
             HandshakeKind::Resumed => Some(Handshake::Resumed),
@@ -140,7 +139,7 @@ impl TlsClient {
         }
     }
 
-    /// The protocol that ALPN chose; none before the handshake is done, or if the server ignores ALPN.
+    /// The protocol that ALPN chose; `None` before the handshake is done, or if the server ignores ALPN.
     pub fn alpn(&self) -> Option<&[u8]> {
         self.conn.alpn_protocol()
     }
@@ -155,8 +154,8 @@ impl TlsClient {
         self.conn.negotiated_key_exchange_group()?.name().as_str()
     }
 
-    /// Size of the public key in the server's certificate, in bits; `None` before it came, and for
-    /// kinds of keys other than RSA and elliptic curves.
+    /// Size of the public key in the server's certificate, in bits; `None` before it arrived, and for keys other than
+    /// RSA and elliptic curves.
     pub fn certificate_bits(&self) -> Option<u32> {
         let certificate = self.conn.peer_certificates()?.first()?;
         let parsed = webpki::EndEntityCert::try_from(certificate).ok()?;
@@ -166,7 +165,7 @@ impl TlsClient {
     /// The cipher suite by its registered name ("TLS_AES_128_GCM_SHA256"), once agreed.
     pub fn cipher_suite(&self) -> Option<&'static str> {
         let name = self.conn.negotiated_cipher_suite()?.suite().as_str()?;
-        // rustls names the three of TLS 1.3 in its own way (RFC 8446, B.4).
+        // rustls has its own names for the three of TLS 1.3 (RFC 8446, B.4).
         Some(match name {
             "TLS13_AES_128_GCM_SHA256" => "TLS_AES_128_GCM_SHA256",
             "TLS13_AES_256_GCM_SHA384" => "TLS_AES_256_GCM_SHA384",
@@ -176,7 +175,7 @@ impl TlsClient {
     }
 }
 
-/// The first bytes of the server, to say what it speaks if it is not TLS.
+/// The first bytes of the server, to name its protocol if it is not TLS.
 #[derive(Default)]
 struct Opening {
     kept: [u8; Self::LEN],

@@ -12,8 +12,7 @@ use super::fault::{PemFile, TlsConfigError, holds};
 use super::sessions::{KeepOnly, SessionTotals, Sessions};
 use super::trust::Trust;
 
-/// Tickets of TLS 1.3 that are kept for each server, unless
-/// [`TlsClientConfig::with_own_sessions`] says otherwise.
+/// TLS 1.3 tickets that are kept for each server, unless [`TlsClientConfig::with_own_sessions`] sets another number.
 pub const SESSIONS_MAX_DEFAULT: usize = 256;
 
 /// Versions of TLS that are offered.
@@ -38,36 +37,36 @@ impl Versions {
     }
 }
 
-/// Whether a connection asks to resume a session.
+/// Whether a connection offers to resume a session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Resumption {
-    /// A session that is kept from before is offered, if there is one; the server may still decline.
+    /// Offers a stored session, if there is one; the server may still decline.
     Offer,
-    /// A full handshake, as by a client that has never met this server. Tickets that come of it are kept
-    /// for others that offer.
+    /// A full handshake, like that of a client that is new to the server. Its tickets are kept for connections that
+    /// offer.
     Fresh,
 }
 
-/// What was asked for. Files are contents here (PEM); whoever reads them knows their names.
+/// The requested options. Files are given by their contents (PEM); their readers know the names.
 #[derive(Default, Clone)]
 pub struct TlsOptions {
-    /// Certificates that are trusted, no others: authorities, or the server's own. None: the
-    /// authorities of this machine (or of `SSL_CERT_FILE` and `SSL_CERT_DIR`).
+    /// The only certificates that are trusted: authorities, or the server's own. `None`: the authorities of this
+    /// machine (or of `SSL_CERT_FILE` and `SSL_CERT_DIR`).
     pub ca_pem: Option<Vec<u8>>,
-    /// Any certificate will do, for any name, at any time. `ca_pem` is then not looked at.
+    /// Any certificate is accepted, for any name, at any time. `ca_pem` is then ignored.
     pub insecure: bool,
-    /// The client's certificate, and those between it and an authority.
+    /// The client's certificate with its intermediate certificates.
     pub client_cert_pem: Option<Vec<u8>>,
-    /// Its key: PKCS#8, PKCS#1 or SEC1, not encrypted. Both or none.
+    /// Its key: PKCS#8, PKCS#1 or SEC1, not encrypted. Both or neither are given.
     pub client_key_pem: Option<Vec<u8>>,
-    /// Protocols that ALPN offers ("http/1.1"), the best first; none: no ALPN.
+    /// Protocols that ALPN offers ("http/1.1"), the preferred first; empty: no ALPN.
     pub alpn: Vec<String>,
     /// Versions that are offered.
     pub tls_versions: Versions,
 }
 
 impl std::fmt::Debug for TlsOptions {
-    /// Without the key.
+    /// Leaves out the key.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("TlsOptions")
             .field("ca_pem", &self.ca_pem.is_some())
@@ -89,10 +88,10 @@ pub struct TlsClientConfig {
 }
 
 impl TlsClientConfig {
-    /// Reads certificates and keys, once for a load: milliseconds with the authorities of the machine.
+    /// Reads certificates and keys, once per load: milliseconds with the authorities of the machine.
     ///
     /// # Errors
-    /// [`TlsConfigError`]: something of it cannot be used; the text says what and what to do.
+    /// [`TlsConfigError`]: something cannot be used; the text says what, and the remedy.
     pub fn new(options: &TlsOptions) -> Result<Self, TlsConfigError> {
         let provider = Arc::new(aws_lc_rs::default_provider());
         let trust = Arc::new(trust(options, &provider)?);
@@ -114,33 +113,33 @@ impl TlsClientConfig {
         Ok(Self::around(&config, SESSIONS_MAX_DEFAULT))
     }
 
-    /// The same, but with an own, empty store of sessions: for one thread, so that threads do not wait
-    /// for each other and what is resumed does not depend on how they interleave. `tickets_max`, at least
-    /// 1, bounds the TLS 1.3 tickets for each server; connections that are opened at the same time need
-    /// one each. A ticket takes 1 to 5 KB, the server's certificates among them.
+    /// The same, but with its own empty session store: for one thread, so that threads do not wait for each other and
+    /// resumption does not depend on how they interleave. `tickets_max`, at least 1, limits the TLS 1.3 tickets for
+    /// each server; connections that are opened at the same time need one each. A ticket takes 1 to 5 KB, including the
+    /// server's certificates.
     #[must_use]
     pub fn with_own_sessions(&self, tickets_max: usize) -> Self {
         Self::around(&self.fresh, tickets_max.max(1))
     }
 
-    /// Pays now what else the first handshake of this thread would pay and the server be charged with:
-    /// aws-lc gathers randomness for each thread when it is first asked for some, 30 to 150 ms.
+    /// Pays a cost now that the first handshake of this thread would otherwise add to the server's time: aws-lc gathers
+    /// randomness for each thread on first use, 30 to 150 ms.
     pub fn warm_up(&self) {
         let provider = self.fresh.crypto_provider();
-        // Where there is no randomness, the handshake fails and says so.
+        // Without randomness the handshake fails with its own message.
         let _ = provider.secure_random.fill(&mut [0; 32]);
         for group in &provider.kx_groups {
             let _ = group.start();
         }
     }
 
-    /// What became of sessions, over all connections of this store.
+    /// Counts of sessions, over all connections of this store.
     pub fn session_totals(&self) -> SessionTotals {
         self.sessions.totals()
     }
 
-    /// Two configurations that share all but what they offer: rustls resumes a session only under the
-    /// verifier and the client's certificate, by address, under which it was made.
+    /// Two configurations that share everything except what they offer. rustls resumes a session only with the same
+    /// verifier and client certificate objects, compared by address, with which it was made.
     fn around(config: &ClientConfig, tickets_max: usize) -> Self {
         let sessions = Arc::new(Sessions::new(tickets_max));
         let mut offer = config.clone();
@@ -179,7 +178,7 @@ fn given_roots(
     let given = certificates(pem, PemFile::Authority)?;
     let mut roots = RootCertStore::empty();
     for certificate in &given {
-        // Strictly, unlike the machine's: each was named on purpose.
+        // Strict, unlike for the machine's authorities: each of these was named on purpose.
         roots
             .add(certificate.clone())
             .map_err(|error| TlsConfigError::unusable(PemFile::Authority, error))?;
@@ -190,7 +189,7 @@ fn given_roots(
 fn machine_roots() -> Result<RootCertStore, TlsConfigError> {
     let found = rustls_native_certs::load_native_certs();
     let mut roots = RootCertStore::empty();
-    // Old authorities that nobody can read any more are common, and no reason to stop.
+    // Unreadable old authorities are common, and no reason to fail.
     roots.add_parsable_certificates(found.certs);
     if roots.is_empty() {
         let why = found.errors.first().map_or("none found".to_owned(), ToString::to_string);
@@ -213,7 +212,7 @@ fn client_identity(options: &TlsOptions) -> Result<Option<Identity>, TlsConfigEr
     }
 }
 
-/// The certificates of a file, of which there is one at least.
+/// The certificates of a file, at least one.
 pub(super) fn certificates(
     pem: &[u8],
     file: PemFile,
@@ -233,13 +232,13 @@ pub(super) fn private_key(
 ) -> Result<PrivateKeyDer<'static>, TlsConfigError> {
     PrivateKeyDer::from_pem_slice(pem).map_err(|error| match error {
         pem::Error::NoItemsFound => TlsConfigError::nothing_in(file, pem),
-        // As OpenSSL wrote it before PKCS#8 (RFC 1421): fields stand where base64 is to begin.
+        // OpenSSL's format before PKCS#8 (RFC 1421): header fields in place of base64.
         _ if holds(pem, b"Proc-Type: 4,ENCRYPTED") => TlsConfigError::nothing_in(file, pem),
         error => TlsConfigError::unreadable(file, &error),
     })
 }
 
-/// Names of protocols, checked.
+/// Protocol names, checked.
 pub(super) fn alpn(names: &[String]) -> Result<Vec<Vec<u8>>, TlsConfigError> {
     let bytes = |name: &String| match name.len() {
         1..=255 => Ok(name.as_bytes().to_vec()),

@@ -1,15 +1,14 @@
-//! Owns what can go wrong with TLS, in words that name the likely cause and the way out. Start reading at
-//! [`TlsError`].
+//! Owns the errors of TLS, in words that name the likely cause and the remedy. Start reading at [`TlsError`].
 
 use rustls::{AlertDescription, CertificateError, Error, InconsistentKeys};
 use rustls_pki_types::pem;
 
 use super::trust::webpki_error;
 
-/// Which of the files that were given.
+/// One of the given files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PemFile {
-    /// The certificates that are trusted.
+    /// The trusted certificates.
     Authority,
     /// The client's certificate chain.
     ClientCert,
@@ -17,7 +16,7 @@ pub enum PemFile {
     ClientKey,
     /// A certificate chain of our server.
     ServerCert,
-    /// Its key.
+    /// The server's key.
     ServerKey,
 }
 
@@ -36,20 +35,20 @@ impl std::fmt::Display for PemFile {
 /// Why TLS cannot begin at all.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum TlsConfigError {
-    /// No section of the kind that is needed.
+    /// The file has no section of the required kind.
     #[error("{file} holds no PEM section of its kind: {hint}")]
     Nothing {
-        /// Where it was looked for.
+        /// The searched file.
         file: PemFile,
-        /// What it may be instead, and what to do.
+        /// What the file may be instead, and the remedy.
         hint: &'static str,
     },
-    /// There is something, but it cannot be read or used.
+    /// There is a section, but it cannot be read or used.
     #[error("{file} cannot be used: {why}")]
     Unusable {
         /// The file.
         file: PemFile,
-        /// What the library said.
+        /// The library's message.
         why: String,
     },
     /// Certificate and key are not a pair.
@@ -58,24 +57,24 @@ pub enum TlsConfigError {
          in its file, before those of authorities"
     )]
     KeyMismatch {
-        /// Whose it is.
+        /// The owner of the key.
         key: PemFile,
-        /// It is not of that key.
+        /// The certificate that does not match.
         certificate: PemFile,
     },
-    /// Only one of two.
+    /// A certificate without its key.
     #[error("a client certificate (--cert) needs its key too: add --key FILE")]
     CertificateWithoutKey,
-    /// Only one of two.
+    /// A key without its certificate.
     #[error("a client key (--key) needs its certificate too: add --cert FILE")]
     KeyWithoutCertificate,
-    /// Nobody is trusted on this machine.
+    /// This machine has no trusted authorities.
     #[error(
         "this machine has no certificates of authorities ({why}): install ca-certificates, name some \
          with --cacert FILE, or check nothing with --insecure"
     )]
     NoMachineAuthorities {
-        /// What the library said.
+        /// The library's message.
         why: String,
     },
     /// RFC 7301, 3.1.
@@ -83,13 +82,13 @@ pub enum TlsConfigError {
     Alpn(String),
 }
 
-/// Whether `words` stand somewhere in `pem`.
+/// Whether `pem` contains `words`.
 pub(super) fn holds(pem: &[u8], words: &[u8]) -> bool {
     pem.windows(words.len()).any(|window| window == words)
 }
 
 impl TlsConfigError {
-    /// What `pem`, which has no section of the kind of `file`, may be instead.
+    /// The error for `pem`, which has no section of the kind of `file`, with what it may be instead.
     pub(super) fn nothing_in(file: PemFile, pem: &[u8]) -> Self {
         let has = |words| holds(pem, words);
         let is_key = matches!(file, PemFile::ClientKey | PemFile::ServerKey);
@@ -112,7 +111,7 @@ impl TlsConfigError {
         Self::Nothing { file, hint }
     }
 
-    /// `file` is no PEM that can be read.
+    /// The error for a `file` that is not readable PEM.
     pub(super) fn unreadable(file: PemFile, error: &pem::Error) -> Self {
         let why = match error {
             pem::Error::MissingSectionEnd { .. } => {
@@ -123,7 +122,7 @@ impl TlsConfigError {
         Self::Unusable { file, why }
     }
 
-    /// `file` is PEM, but what it holds is not what it says.
+    /// The error for a `file` that is PEM with invalid content.
     pub(super) fn unusable(file: PemFile, error: Error) -> Self {
         let why = match error {
             Error::InvalidCertificate(fault) => {
@@ -135,7 +134,7 @@ impl TlsConfigError {
         Self::Unusable { file, why }
     }
 
-    /// A certificate and a key cannot be used together.
+    /// The error for a certificate and a key that cannot be used together.
     pub(super) fn of_identity(certificate: PemFile, key: PemFile, error: Error) -> Self {
         match error {
             Error::InconsistentKeys(InconsistentKeys::KeyMismatch) => {
@@ -150,7 +149,7 @@ impl TlsConfigError {
 /// Why a connection failed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum TlsError {
-    /// What was to be asked for is neither a host name nor an IP address.
+    /// The requested name is neither a host name nor an IP address.
     #[error("{0:?} is neither a host name nor an IP address that a certificate could be for")]
     ServerName(String),
     /// The first bytes are those of HTTP.
@@ -162,31 +161,31 @@ pub enum TlsError {
         /// The first bytes.
         begins: String,
     },
-    /// The first bytes are no record of TLS.
+    /// The first bytes are not a TLS record.
     #[error("the server does not speak TLS, it begins with {begins:?}: is this the right port?")]
     NotTls {
         /// The first bytes.
         begins: String,
     },
-    /// No way from the certificate to someone who is trusted.
+    /// The certificate has no chain to a trusted authority.
     #[error(
         "the server's certificate is self-signed, or comes from an authority that is not trusted: trust \
          that authority, or the certificate itself, with --cacert FILE, or check nothing with --insecure; \
          a server may also have left out the certificates between its own and the authority's"
     )]
     UnknownIssuer,
-    /// The certificate is for others.
+    /// The certificate is for other names.
     #[error(
         "the server's certificate is not for {expected:?}; it is for {presented}: ask for one of \
          these names, or check nothing with --insecure"
     )]
     WrongName {
-        /// What was asked for.
+        /// The requested name.
         expected: String,
-        /// Whom it is for, at most five of them.
+        /// The names in the certificate, at most five of them.
         presented: String,
     },
-    /// By this machine's clock.
+    /// A certificate has expired, by this machine's clock.
     #[error(
         "a certificate of the server expired {ago} ago by this machine's clock: renew it, or check \
          nothing with --insecure"
@@ -195,35 +194,35 @@ pub enum TlsError {
         /// How long ("3 days").
         ago: String,
     },
-    /// By this machine's clock.
+    /// A certificate is not valid yet, by this machine's clock.
     #[error(
         "a certificate of the server is valid only in {ahead} by this machine's clock: is the clock \
          right? --insecure checks nothing"
     )]
     NotYetValid {
-        /// How long ("3 days").
+        /// Time until then ("3 days").
         ahead: String,
     },
-    /// Another fault of a certificate.
+    /// Another problem of a certificate.
     #[error("the server's certificate cannot be accepted: {why}")]
     Certificate {
-        /// Which, and what helps.
+        /// The problem and the remedy.
         why: String,
     },
-    /// The server gave up and said why.
+    /// The server gave up and sent the reason.
     #[error("the server refuses: alert {alert} ({code}), {hint}")]
     Alert {
         /// Its registered name ("handshake_failure").
         alert: String,
         /// Its number.
         code: u8,
-        /// Likely cause and the way out.
+        /// Likely cause and remedy.
         hint: &'static str,
     },
-    /// Nothing in common.
+    /// The two sides have nothing in common.
     #[error("client and server share no version or cipher: {0}")]
     Incompatible(String),
-    /// The server broke the protocol.
+    /// The server violated the protocol.
     #[error("the server breaks the TLS protocol: {0}")]
     Protocol(String),
     /// TCP ended before the handshake did.
@@ -240,7 +239,7 @@ pub enum TlsError {
     Closed,
 }
 
-/// The words for what rustls says. `opening`: the first bytes of the server while the handshake lasts.
+/// Converts an error of rustls. `opening`: the first bytes of the server during the handshake.
 pub(super) fn of_connection(error: Error, opening: &[u8]) -> TlsError {
     match error {
         Error::InvalidMessage(_) if !is_record(opening) => not_tls(opening),
@@ -251,7 +250,7 @@ pub(super) fn of_connection(error: Error, opening: &[u8]) -> TlsError {
     }
 }
 
-/// Whether that can be the beginning of a record: its type (RFC 8446, 5.1), and the major version.
+/// Whether this can be the beginning of a record: its type (RFC 8446, 5.1), and the major version.
 fn is_record(opening: &[u8]) -> bool {
     matches!(opening, [] | [20..=24] | [20..=24, 3, ..])
 }
@@ -259,7 +258,7 @@ fn is_record(opening: &[u8]) -> bool {
 fn not_tls(opening: &[u8]) -> TlsError {
     const HTTP: &[u8] = b"HTTP/";
     let begins = String::from_utf8_lossy(opening).into_owned();
-    // Bytes that come one by one are refused at the first.
+    // Bytes that arrive one by one are rejected at the first.
     match opening.starts_with(HTTP) || HTTP.starts_with(opening) {
         true => TlsError::PlainHttp { begins },
         false => TlsError::NotTls { begins },
@@ -280,7 +279,7 @@ fn of_certificate(error: Error) -> TlsError {
     }
     let Error::InvalidCertificate(fault) = error else { unreachable!("asked for those only") };
     match fault {
-        // An authority of the issuer's name is trusted, but its key is of another kind: it is another one.
+        // A trusted authority has the issuer's name but a key of another kind: it is another authority.
         CertificateError::UnknownIssuer
         | CertificateError::UnsupportedSignatureAlgorithmForPublicKeyContext { .. } => {
             TlsError::UnknownIssuer
@@ -319,7 +318,7 @@ fn names(presented: &[String]) -> String {
     }
 }
 
-/// A time in its largest whole unit.
+/// A duration in its largest whole unit.
 fn span(seconds: u64) -> String {
     let (n, unit) = match seconds {
         0..60 => (seconds, "second"),
@@ -330,7 +329,7 @@ fn span(seconds: u64) -> String {
     format!("{n} {unit}{}", if n == 1 { "" } else { "s" })
 }
 
-/// What an alert (RFC 8446, 6.2) most likely means for one who makes a load.
+/// The most likely meaning of an alert (RFC 8446, 6.2) for the user of a load generator.
 fn of_alert(alert: AlertDescription) -> TlsError {
     use AlertDescription as A;
     let hint = match alert {

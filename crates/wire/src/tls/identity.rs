@@ -1,4 +1,4 @@
-//! Owns which certificate a server shows to a client. Start reading at [`Identities::chosen`].
+//! Owns which certificate a server presents to a client. Start reading at [`Identities::chosen`].
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -15,35 +15,35 @@ use super::fault::{PemFile, TlsConfigError};
 /// A certificate chain and its key, as PEM.
 #[derive(Clone)]
 pub struct PemIdentity {
-    /// The own certificate first, then those between it and an authority.
+    /// The server's own certificate first, then the intermediate ones.
     pub chain: Vec<u8>,
     /// PKCS#8, PKCS#1 or SEC1, not encrypted.
     pub key: Vec<u8>,
 }
 
 impl std::fmt::Debug for PemIdentity {
-    /// Without the key.
+    /// Leaves out the key.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("PemIdentity").field("chain", &self.chain.len()).finish_non_exhaustive()
     }
 }
 
-/// The certificates of a server, by the names that they are for.
+/// The certificates of a server, by their names.
 #[derive(Debug)]
 pub struct Identities {
-    /// For a client that names nobody, or nobody who is known.
+    /// For a client that names no server, or an unknown one.
     first: Arc<CertifiedKey>,
-    /// Names in lower case; several certificates of one name differ in the kind of their key.
+    /// Names in lower case; several certificates with one name differ in the kind of their key.
     exact: HashMap<String, Vec<Arc<CertifiedKey>>>,
-    /// By what follows `*.`, which stands for one label (RFC 9525, 6.3).
+    /// By the part after `*.`, where `*` is one label (RFC 9525, 6.3).
     wildcard: HashMap<String, Vec<Arc<CertifiedKey>>>,
 }
 
 impl Identities {
-    /// Reads them; the first is shown where no name fits.
+    /// Reads them; the first is presented if no name matches.
     ///
     /// # Errors
-    /// Which of them, counted from 0, cannot be used and why.
+    /// The index of the unusable one, from 0, and the reason.
     pub fn new(given: &[PemIdentity]) -> Result<Self, (usize, TlsConfigError)> {
         let mut all = None;
         for (at, pem) in given.iter().enumerate() {
@@ -68,8 +68,8 @@ impl Identities {
         }
     }
 
-    /// That of the name the client wants, whose key makes a signature that it takes: an exact name
-    /// before a wildcard, earlier certificates before later ones.
+    /// The certificate for the requested name, with a key whose signature the client accepts: exact
+    /// names before wildcards, earlier certificates before later ones.
     pub(super) fn chosen(
         &self,
         name: Option<&str>,
@@ -82,12 +82,12 @@ impl Identities {
             let wildcard = parent.and_then(|parent| self.wildcard.get(parent)).into_iter();
             exact.chain(wildcard).flatten().find(fits)
         };
-        // rustls has put the name into lower case.
+        // rustls has converted the name to lower case.
         Arc::clone(name.and_then(find).unwrap_or(&self.first))
     }
 }
 
-/// A key with its chain, and the names that it is for.
+/// A key with its chain, and the names of its certificate.
 fn read(pem: &PemIdentity) -> Result<(Arc<CertifiedKey>, Vec<String>), TlsConfigError> {
     let chain = certificates(&pem.chain, PemFile::ServerCert)?;
     let key = private_key(&pem.key, PemFile::ServerKey)?;

@@ -1,5 +1,5 @@
-//! The size of a public key, from its SubjectPublicKeyInfo (RFC 5280, 4.1). Owns as much of DER as that
-//! takes. Start reading at [`of`].
+//! The size of a public key, from its SubjectPublicKeyInfo (RFC 5280, 4.1). Owns only the DER parsing that this needs.
+//! Start reading at [`of`].
 
 /// Encoded object identifiers: rsaEncryption, the named curves, Ed25519 and Ed448.
 const RSA: &[u8] = &[0x2a, 0x86, 0x48, 0x86, 0xf7, 0x0d, 0x01, 0x01, 0x01];
@@ -16,7 +16,7 @@ const BIT_STRING: u8 = 0x03;
 const OBJECT_IDENTIFIER: u8 = 0x06;
 const SEQUENCE: u8 = 0x30;
 
-/// Bits of the key; `None` where it is of another kind, or not well formed.
+/// Bits of the key; `None` if it is of another kind, or malformed.
 pub(super) fn of(key_info: &[u8]) -> Option<u32> {
     let (info, _) = element(key_info, SEQUENCE)?;
     let (algorithm, behind) = element(info, SEQUENCE)?;
@@ -34,7 +34,7 @@ pub(super) fn of(key_info: &[u8]) -> Option<u32> {
     CURVES.iter().find(|(name, _)| *name == curve).map(|(_, bits)| *bits)
 }
 
-/// The content of the element at the head of `bytes`, if it has that tag, and what stands behind it.
+/// The content of the element at the start of `bytes`, if it has that tag, and the bytes after it.
 fn element(bytes: &[u8], tag: u8) -> Option<(&[u8], &[u8])> {
     let (&[first, length], rest) = bytes.split_first_chunk::<2>()?;
     if first != tag {
@@ -47,7 +47,7 @@ fn element(bytes: &[u8], tag: u8) -> Option<(&[u8], &[u8])> {
             let (high_low, rest) = rest.split_first_chunk::<2>()?;
             (usize::from(u16::from_be_bytes(*high_low)), rest)
         }
-        // Longer keys than of 64 KiB are none that a server has.
+        // No server has a key longer than 64 KiB.
         _ => return None,
     };
     (rest.len() >= length).then(|| rest.split_at(length))

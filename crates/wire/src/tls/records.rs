@@ -1,5 +1,5 @@
-//! Owns what both roles do with rustls: bytes that arrived in, plaintext and bytes to send out. Start
-//! reading at [`feed`].
+//! Owns what both roles do with rustls: received bytes go in, plaintext and bytes to send come out. Start reading at
+//! [`feed`].
 
 use std::io::{BufRead, ErrorKind, Read, Write};
 
@@ -9,13 +9,12 @@ use rustls::{ConnectionCommon, Error, IoState, ProtocolVersion, SideData};
 pub(super) enum Unfed {
     /// The protocol failed.
     Tls(Error),
-    /// rustls takes no more bytes: the connection failed before and was fed on.
+    /// rustls takes no more bytes: the connection failed before and was fed again.
     Refused(std::io::Error),
 }
 
-/// Takes bytes that arrived, split anywhere; plaintext is appended to `plain`, also what came before an
-/// error in the same bytes. What follows a close_notify is ignored. The state after the last of them;
-/// none where there were no bytes.
+/// Takes received bytes, split anywhere; appends plaintext to `plain`, including that before an error in the same
+/// bytes. Data after a close_notify is ignored. Returns the state after the last bytes; `None` if there were no bytes.
 pub(super) fn feed<D: SideData>(
     conn: &mut ConnectionCommon<D>,
     bytes: &[u8],
@@ -24,8 +23,8 @@ pub(super) fn feed<D: SideData>(
     let mut rest = bytes;
     let mut state = None;
     while !rest.is_empty() {
-        // What it took is processed and drained before it is asked again, so it has room; only a
-        // connection that had failed and is fed on comes to its bound (64 KB).
+        // Everything taken is processed and drained before the next read, so there is room. Only a failed connection
+        // that is fed again reaches the limit (64 KB).
         let taken = conn.read_tls(&mut rest).map_err(Unfed::Refused)?;
         if taken == 0 {
             break;
@@ -40,7 +39,7 @@ pub(super) fn feed<D: SideData>(
     Ok(state)
 }
 
-/// Appends what is to be sent now to `out`: flights of the handshake, records, alerts.
+/// Appends the pending output to `out`: flights of the handshake, records, alerts.
 pub(super) fn take_output<D: SideData>(conn: &mut ConnectionCommon<D>, out: &mut Vec<u8>) {
     while conn.wants_write() {
         conn.write_tls(out).expect("a Vec takes every byte");
@@ -56,7 +55,7 @@ pub(super) fn version_name(version: ProtocolVersion) -> &'static str {
     }
 }
 
-/// A source that has nothing to read, which is not an end.
+/// A source that has nothing to read now, which is not an end.
 struct NothingYet;
 
 impl Read for NothingYet {
@@ -65,10 +64,10 @@ impl Read for NothingYet {
     }
 }
 
-/// Moves plaintext out of rustls, which would stop to read at 16 KB of it.
+/// Moves plaintext out of rustls, which would stop reading at 16 KB of it.
 fn drain<D: SideData>(conn: &mut ConnectionCommon<D>, plain: &mut Vec<u8>) {
     let mut reader = conn.reader();
-    // An error says only that there is no more, now or for good; the connection's state says which.
+    // An error only says that there is no more, now or ever; the connection's state says which.
     while let Ok(chunk) = reader.fill_buf()
         && !chunk.is_empty()
     {
@@ -78,7 +77,7 @@ fn drain<D: SideData>(conn: &mut ConnectionCommon<D>, plain: &mut Vec<u8>) {
     }
 }
 
-/// Encrypts all of `parts`, as few records as hold them.
+/// Encrypts all of `parts`, in as few records as possible.
 pub(super) fn write_all<D: SideData>(
     conn: &mut ConnectionCommon<D>,
     parts: [&[u8]; 2],

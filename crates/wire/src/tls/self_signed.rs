@@ -1,12 +1,12 @@
-//! Owns certificates that are made on the spot, for trying out. Start reading at [`self_signed`].
+//! Owns certificates that are generated for trying out. Start reading at [`self_signed`].
 
 use super::identity::PemIdentity;
 
-/// A certificate for these names that nobody signed, and a new key of P-256; valid from 1975 to 4096, so
-/// that no clock is asked.
+/// A self-signed certificate for these names, with a new P-256 key; valid from 1975 to 4096, so that it does not depend
+/// on the clock.
 ///
 /// # Errors
-/// A name that no certificate can be for.
+/// A name that is not allowed in a certificate.
 pub fn self_signed(names: &[&str]) -> Result<PemIdentity, String> {
     let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
     let made = rcgen::generate_simple_self_signed(names)

@@ -17,18 +17,17 @@ use super::identity::Identities;
 use super::records::{self, Unfed};
 use super::tickets::TicketKeys;
 
-/// How a server speaks TLS, beside its certificates.
+/// The TLS settings of a server, besides its certificates.
 #[derive(Debug, Clone)]
 pub struct TlsServerOptions {
-    /// Versions that are taken.
+    /// Versions that are accepted.
     pub versions: Versions,
-    /// Protocols that ALPN may choose, the best first. A client that names none of them is refused
-    /// (RFC 7301, 3.2); one without ALPN is not.
+    /// Protocols that ALPN may choose, the preferred first. A client that offers none of them is rejected (RFC 7301,
+    /// 3.2); one without ALPN is not.
     pub alpn: Vec<String>,
-    /// With which clients get tickets, so that no server has to remember their sessions; `None`: they
-    /// get none.
+    /// The keys of tickets, with which no server has to remember sessions; `None`: clients get no tickets.
     pub tickets: Option<TicketKeys>,
-    /// Sessions that are kept in memory, for clients without tickets; 0: none.
+    /// Number of sessions that are kept in memory, for clients without tickets; 0: none.
     pub sessions_max: usize,
 }
 
@@ -39,23 +38,23 @@ pub struct TlsServerConfig {
     shelf: Arc<Shelf>,
 }
 
-/// The certificates that are shown now.
+/// The certificates that are presented now.
 #[derive(Debug)]
 struct Shelf(RwLock<Arc<Identities>>);
 
 impl ResolvesServerCert for Shelf {
     fn resolve(&self, hello: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
-        // What is in it is replaced as a whole, so that a panic cannot leave half of it.
+        // The content is replaced as a whole, so a panic cannot leave it half-changed.
         let identities = Arc::clone(&self.0.read().unwrap_or_else(PoisonError::into_inner));
         Some(identities.chosen(hello.server_name(), hello.signature_schemes()))
     }
 }
 
 impl TlsServerConfig {
-    /// For these certificates.
+    /// A configuration with these certificates.
     ///
     /// # Errors
-    /// A name of a protocol that is none.
+    /// An invalid protocol name.
     pub fn new(options: &TlsServerOptions, identities: Identities) -> Result<Self, TlsConfigError> {
         let shelf = Arc::new(Shelf(RwLock::new(Arc::new(identities))));
         let mut config =
@@ -75,7 +74,7 @@ impl TlsServerConfig {
         Ok(Self { config: Arc::new(config), shelf })
     }
 
-    /// Shows these certificates from the next handshake on. Sessions and tickets go on.
+    /// Presents these certificates from the next handshake on. Sessions and tickets stay valid.
     pub fn replace(&self, identities: Identities) {
         *self.shelf.0.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(identities);
     }
@@ -84,13 +83,13 @@ impl TlsServerConfig {
 /// Why a connection of a server failed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum TlsServerError {
-    /// The client gave up and said why.
+    /// The client gave up and sent the reason.
     #[error("the client refuses: {0}")]
     Alert(String),
-    /// Nothing in common.
+    /// The two sides have nothing in common.
     #[error("client and server share no version or cipher: {0}")]
     Incompatible(String),
-    /// The client breaks the protocol, or does not speak it.
+    /// The client violates the protocol, or does not speak it.
     #[error("not valid TLS: {0}")]
     Protocol(String),
 }
@@ -115,7 +114,7 @@ impl TlsServerError {
     }
 }
 
-/// One connection, from the client's first bytes on. After an error it only has the alert to send.
+/// One connection, from the client's first bytes on. After an error it only has the alert left to send.
 pub struct TlsServer {
     conn: ServerConnection,
     closed: bool,
@@ -126,17 +125,15 @@ impl TlsServer {
     pub fn new(config: &TlsServerConfig) -> Self {
         let mut conn = ServerConnection::new(Arc::clone(&config.config))
             .expect("a configuration without QUIC and with a sound record size makes a connection");
-        // rustls would take 64 KB and leave the rest; the caller's own buffers are the bound here.
+        // rustls would take 64 KB and leave the rest; here the caller's own buffers are the limit.
         conn.set_buffer_limit(None);
         Self { conn, closed: false }
     }
 
-    /// Takes bytes that arrived, split anywhere; plaintext is appended to `plain`. What follows a
-    /// close_notify is ignored.
+    /// Takes received bytes, split anywhere; appends plaintext to `plain`. Data after a close_notify is ignored.
     ///
     /// # Errors
-    /// The connection has failed and stays so; an alert for the client may wait in
-    /// [`TlsServer::take_output`].
+    /// The connection has failed permanently; an alert for the client may be in [`TlsServer::take_output`].
     pub fn feed(&mut self, bytes: &[u8], plain: &mut Vec<u8>) -> Result<TlsEvent, TlsServerError> {
         let was_handshaking = self.conn.is_handshaking();
         let fed = records::feed(&mut self.conn, bytes, plain).map_err(|unfed| match unfed {
@@ -149,11 +146,11 @@ impl TlsServer {
         })
     }
 
-    /// Encrypts `first` and then `second`, all of them; to be called after the handshake. What waits is
-    /// bounded by what the caller gives before it sends: take the output after each call.
+    /// Encrypts all of `first` and then `second`; call it after the handshake. The buffer is only bounded by what the
+    /// caller passes in: take the output after each call.
     ///
     /// # Errors
-    /// The error by which the connection failed.
+    /// The error that made the connection fail.
     pub fn send(&mut self, first: &[u8], second: &[u8]) -> Result<(), TlsServerError> {
         assert!(!self.closed, "nothing is sent after close_notify");
         let written = records::write_all(&mut self.conn, [first, second]);
@@ -163,7 +160,7 @@ impl TlsServer {
         })
     }
 
-    /// Appends what is to be sent now to `out`: flights of the handshake, records, alerts.
+    /// Appends the pending output to `out`: flights of the handshake, records, alerts.
     pub fn take_output(&mut self, out: &mut Vec<u8>) {
         records::take_output(&mut self.conn, out);
     }
@@ -175,7 +172,7 @@ impl TlsServer {
         }
     }
 
-    /// Which handshake was made, once it is done.
+    /// The kind of handshake, once it is done.
     pub fn handshake(&self) -> Option<Handshake> {
         match self.conn.handshake_kind().filter(|_| !self.conn.is_handshaking())? {
             HandshakeKind::Resumed => Some(Handshake::Resumed),

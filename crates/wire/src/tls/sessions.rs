@@ -1,8 +1,8 @@
-//! Owns the sessions that a client keeps to resume them. Start reading at [`Sessions`].
+//! Owns the sessions that a client stores for resumption. Start reading at [`Sessions`].
 //!
-//! rustls' own cache keeps 8 tickets for a server. A ticket of TLS 1.3 is used once (RFC 8446, C.4), so
-//! the ninth of the connections that a thread opens at one time would silently make a full handshake: a
-//! load needs as many as it has connections. And a load must be able to say why a handshake was full.
+//! rustls' own cache keeps 8 tickets for a server. A TLS 1.3 ticket is used once (RFC 8446, C.4), so of the connections
+//! that a thread opens at one time the ninth would silently make a full handshake: a load needs as many tickets as
+//! connections. And a load must be able to say why a handshake was full.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -11,23 +11,23 @@ use rustls::NamedGroup;
 use rustls::client::{ClientSessionStore, Tls12ClientSessionValue, Tls13ClientSessionValue};
 use rustls_pki_types::ServerName;
 
-/// Servers, by name, whose sessions are kept; what others give is dropped and counted.
+/// Servers, by name, whose sessions are kept; those of others are dropped and counted.
 pub const SERVERS_MAX: usize = 64;
 
-/// What became of sessions. `offered` less the resumed handshakes is what servers declined.
+/// Counts of sessions. `offered` minus the resumed handshakes is what servers declined.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub struct SessionTotals {
-    /// Sessions and tickets that servers gave.
+    /// Sessions and tickets received from servers.
     pub received: u64,
     /// Connections that offered one.
     pub offered: u64,
-    /// Connections that were to offer one, and none was kept: their handshake is full.
+    /// Connections that should offer one although none was stored: their handshake is full.
     pub none_kept: u64,
-    /// Tickets that were dropped unused, the oldest first, for lack of room.
+    /// Tickets that were dropped unused, oldest first, for lack of room.
     pub dropped: u64,
 }
 
-/// What is kept of one server.
+/// The sessions of one server.
 #[derive(Default)]
 struct Kept {
     kx_hint: Option<NamedGroup>,
@@ -43,14 +43,14 @@ struct Shelf {
 }
 
 impl Shelf {
-    /// The place of that server, if there is room for one.
+    /// The entry of that server, if there is room for one.
     fn of(&mut self, name: ServerName<'static>) -> Option<&mut Kept> {
         let room = self.servers.len() < SERVERS_MAX || self.servers.contains_key(&name);
         room.then(|| self.servers.entry(name).or_default())
     }
 }
 
-/// The store: a lock that is taken a few times a handshake and never for a request.
+/// The session store: its lock is taken a few times per handshake and never for a request.
 pub(super) struct Sessions {
     shelf: Mutex<Shelf>,
     tickets_max: usize,
@@ -71,7 +71,7 @@ impl Sessions {
 }
 
 impl std::fmt::Debug for Sessions {
-    /// Without the sessions, which are secrets.
+    /// Leaves out the sessions, which are secrets.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Sessions").field("totals", &self.totals()).finish_non_exhaustive()
     }
@@ -97,7 +97,7 @@ impl ClientSessionStore for Sessions {
         }
     }
 
-    /// Asked last, when there was no ticket of TLS 1.3: here a lack is counted.
+    /// Called last, if there was no TLS 1.3 ticket, so a missing session is counted here.
     fn tls12_session(&self, name: &ServerName<'_>) -> Option<Tls12ClientSessionValue> {
         let mut shelf = self.shelf();
         let found = shelf.servers.get(name).and_then(|kept| kept.tls12.clone());
@@ -124,7 +124,7 @@ impl ClientSessionStore for Sessions {
         shelf.totals.dropped += u64::from(!fits);
     }
 
-    /// The newest: it is the one that the server is likeliest to know still.
+    /// The newest, because the server most likely still accepts it.
     fn take_tls13_ticket(&self, name: &ServerName<'static>) -> Option<Tls13ClientSessionValue> {
         let mut shelf = self.shelf();
         let ticket = shelf.servers.get_mut(name)?.tls13.pop_back()?;
@@ -133,8 +133,8 @@ impl ClientSessionStore for Sessions {
     }
 }
 
-/// Keeps what servers give, and offers nothing: its hello is that of a client that is new to the server.
-/// (rustls' `Resumption::disabled` would also throw away the tickets that others could offer.)
+/// Stores what servers send, and offers nothing: its hello is that of a client that is new to the server. (rustls'
+/// `Resumption::disabled` would also drop the tickets that others could offer.)
 #[derive(Debug)]
 pub(super) struct KeepOnly(pub(super) Arc<Sessions>);
 
@@ -143,7 +143,7 @@ impl ClientSessionStore for KeepOnly {
         self.0.set_kx_hint(name, group);
     }
 
-    /// Not even this: who has never met the server guesses, and pays for a wrong guess.
+    /// No hint either: a new client guesses the group, and pays for a wrong guess.
     fn kx_hint(&self, _: &ServerName<'_>) -> Option<NamedGroup> {
         None
     }

@@ -1,11 +1,10 @@
-//! Owns the keys under which a server gives its sessions away to clients as tickets, and their rotation.
-//! Start reading at [`TicketKeys`].
+//! Owns the keys with which a server encrypts sessions into tickets for clients, and their rotation. Start reading at
+//! [`TicketKeys`].
 //!
-//! rustls' own ticketer draws each new key at random, so that after the first rotation the processes of
-//! one server would no longer know each other's tickets. Here the next key follows from the present one
-//! by HKDF (RFC 5869): processes that were forked from one have the same keys at the same time, without
-//! a word between them, and none can go back to a key that it has dropped, so that tickets of yesterday
-//! stay closed though today's memory is read.
+//! rustls' own ticketer draws each new key at random, so after the first rotation the processes of one server would no
+//! longer know each other's tickets. Here the next key is derived from the present one by HKDF (RFC 5869). Processes
+//! that were forked from one have the same keys at the same time without communicating. None can recover a key that it
+//! has dropped, so yesterday's tickets stay safe even if today's memory leaks.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -14,30 +13,29 @@ use aws_lc_rs::hkdf::{HKDF_SHA256, Prk};
 use aws_lc_rs::rand;
 use rustls::server::ProducesTickets;
 
-/// A key makes tickets for this long, and opens them as long again. As rustls' own.
+/// A key makes tickets for this long, and opens them for the same time again. As in rustls.
 const EPOCH_S: u64 = 6 * 3600;
 
 /// Length of the chain's secrets, and of a key.
 const SECRET_LEN: usize = 32;
 
-/// What a ticket begins with, so that one of another key is known without trying.
+/// Length of a ticket's prefix, which identifies its key without a trial decryption.
 const NAME_LEN: usize = 8;
 
 type Secret = [u8; SECRET_LEN];
 
-/// The keys of tickets. Cheap to clone; clones are the same keys, so that a configuration that takes the
-/// place of another can go on with its tickets.
+/// The ticket keys. Cheap to clone; clones share the same keys, so that a new configuration can continue with the
+/// tickets of the old one.
 #[derive(Debug, Clone)]
 pub struct TicketKeys(pub(super) Arc<Tickets>);
 
 impl TicketKeys {
-    /// New ones, at random; `now_s` is the time of day in whole seconds.
+    /// New random keys; `now_s` is the time of day in whole seconds.
     pub fn new(now_s: fn() -> u64) -> Self {
         Self(Arc::new(Tickets::new(now_s)))
     }
 
-    /// Drops keys whose time is over. They go by themselves where tickets are made; this is for a process
-    /// that only keeps the keys for others.
+    /// Drops expired keys. Making tickets does the same; this is for a process that only keeps the keys for others.
     pub fn keep_up(&self) {
         self.0.with(|_| ());
     }
@@ -53,10 +51,10 @@ pub(super) struct Tickets {
 struct Ring {
     /// The epoch of `current`.
     epoch: u64,
-    /// What the next epoch follows from.
+    /// The secret from which the next epoch is derived.
     chain: Secret,
     current: Key,
-    /// Opens what was made in the epoch before.
+    /// Opens tickets of the previous epoch.
     previous: Option<Key>,
 }
 
@@ -66,7 +64,7 @@ struct Key {
 }
 
 impl Tickets {
-    /// With its own secret; `now_s` is the time of day in whole seconds.
+    /// With a secret of its own; `now_s` is the time of day in whole seconds.
     fn new(now_s: fn() -> u64) -> Self {
         let mut chain = [0; SECRET_LEN];
         rand::fill(&mut chain).expect("the kernel has random bytes");
@@ -75,7 +73,7 @@ impl Tickets {
     }
 
     fn with<T>(&self, use_it: impl FnOnce(&Ring) -> T) -> T {
-        // Each step of a rotation leaves keys that can be used.
+        // Each step of a rotation leaves usable keys.
         let mut ring = self.ring.lock().unwrap_or_else(PoisonError::into_inner);
         ring.rotate_to((self.now_s)() / EPOCH_S);
         use_it(&ring)
@@ -87,12 +85,12 @@ impl Ring {
         Self { epoch, current: Key::of(&chain), chain, previous: None }
     }
 
-    /// A clock that goes back changes nothing. One that goes far ahead costs a few hashes an epoch.
+    /// A clock that goes back changes nothing. One that jumps ahead costs a few hashes per epoch.
     fn rotate_to(&mut self, epoch: u64) {
         while self.epoch < epoch {
             let next = derived(&self.chain, b"next");
             self.chain.fill(0);
-            // Or the compiler would leave out zeros that are overwritten.
+            // Otherwise the compiler would remove zeros that are overwritten later.
             std::hint::black_box(&mut self.chain);
             self.chain = next;
             self.previous = Some(std::mem::replace(&mut self.current, Key::of(&self.chain)));
@@ -108,9 +106,9 @@ impl Key {
     }
 }
 
-/// Bytes that follow from a secret, and from which it does not.
+/// Bytes that are derived from a secret and do not reveal it.
 fn derived<const LEN: usize>(secret: &Secret, purpose: &[u8]) -> [u8; LEN] {
-    /// How many bytes are wanted, as the library asks it.
+    /// The wanted number of bytes, in the form that the library requires.
     struct Length(usize);
     impl aws_lc_rs::hkdf::KeyType for Length {
         fn len(&self) -> usize {
@@ -159,7 +157,7 @@ impl ProducesTickets for Tickets {
 }
 
 impl std::fmt::Debug for Tickets {
-    /// Without the keys.
+    /// Leaves out the keys.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Tickets").finish_non_exhaustive()
     }

@@ -9,22 +9,22 @@ use rustls::server::ParsedCertificate;
 use rustls::{CertificateError, DigitallySignedStruct, Error, OtherError, SignatureScheme};
 use rustls_pki_types::{CertificateDer, ServerName, UnixTime};
 
-/// Who is trusted.
+/// What is trusted.
 #[derive(Debug)]
 pub(super) struct Trust {
-    /// Checks the chain up to an authority, the name, and the time; none: every certificate will do.
+    /// Checks the chain up to an authority, the name, and the time; `None`: every certificate is accepted.
     pub(super) chain: Option<Arc<WebPkiServerVerifier>>,
-    /// Certificates that were given by name: one that a server presents itself is trusted, though it is
-    /// an authority's. `openssl req -x509` makes such ones, and curl and browsers take them.
+    /// Explicitly given certificates: one that the server presents itself is trusted, even if it is an authority's.
+    /// `openssl req -x509` makes such certificates, and curl and browsers accept them.
     pub(super) given: Vec<CertificateDer<'static>>,
-    /// Signatures of the handshake are checked always: whoever is trusted, the server has the key of
-    /// the certificate that it shows.
+    /// Signatures of the handshake are always checked: whatever is trusted, the server has the key of the certificate
+    /// that it presents.
     pub(super) algorithms: WebPkiSupportedAlgorithms,
 }
 
 impl Trust {
     fn is_given(&self, error: &Error, certificate: &CertificateDer<'_>) -> bool {
-        // webpki says this after it has found the time valid, and before it looks at names.
+        // webpki reports this after it has accepted the validity time, and before it checks names.
         webpki_error(error) == Some(&webpki::Error::CaUsedAsEndEntity)
             && self.given.iter().any(|given| given == certificate)
     }
@@ -48,8 +48,8 @@ impl ServerCertVerifier for Trust {
                 rustls::client::verify_server_name(&parsed, server_name)?;
                 Ok(ServerCertVerified::assertion())
             }
-            // A certificate of the issuer's name is trusted (`localhost`, mostly), and is another one: this
-            // one is self-signed, or of someone else. Whether the server has its key is asked later.
+            // A trusted certificate has the issuer's name (mostly `localhost`), but is a different one: the presented
+            // one is self-signed, or of someone else. Whether the server has its key is checked later.
             Err(Error::InvalidCertificate(CertificateError::BadSignature)) => {
                 Err(Error::InvalidCertificate(CertificateError::UnknownIssuer))
             }
@@ -80,7 +80,7 @@ impl ServerCertVerifier for Trust {
     }
 }
 
-/// What webpki said, where rustls has no word of its own for it.
+/// webpki's error, if rustls has no equivalent for it.
 pub(super) fn webpki_error(error: &Error) -> Option<&webpki::Error> {
     match error {
         Error::InvalidCertificate(CertificateError::Other(OtherError(inner))) => {

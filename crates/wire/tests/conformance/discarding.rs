@@ -1,12 +1,12 @@
-//! Body bytes that were thrown away unseen, as a driver has the kernel do: the parser must count them
-//! as if it had read them. Start reading at [`trace_with_losses`].
+//! Body bytes that a driver lets the kernel discard: the parser must count them as if it had read them. Start reading
+//! at [`trace_with_losses`].
 
 use crate::messages::pieces;
 use crate::replies::{ObservedReply, Trace, feed_all, parser, see_body};
 use joust_wire::{Eof, Event, ReplyLimits, ReplyParser, ReplyTotals, RequestKind};
 
-/// Like `trace`, but before each byte that share of what may be discarded is withheld from the
-/// parser. The bytes withheld go into the trace as body bytes, which is what they must be.
+/// Like `trace`, but before each byte this share of the discardable bytes is withheld from the parser. The withheld
+/// bytes go into the trace as body bytes, which they must be.
 pub(crate) fn trace_with_losses(
     parser: &mut ReplyParser,
     bytes: &[u8],
@@ -22,7 +22,7 @@ pub(crate) fn trace_with_losses(
                 parser.discarded(lost.len() as u64);
                 see_body(&mut seen, lost);
             }
-            // Byte by byte, so that the next loss begins wherever one may.
+            // Byte by byte, so that the next loss can begin at any position.
             let (next, rest) = rest.split_at(rest.len().min(1));
             if let Err(error) = feed_all(parser, next, &mut seen) {
                 return (seen, Err(error));
@@ -37,7 +37,7 @@ pub(crate) fn trace_with_losses(
     (seen, eof)
 }
 
-/// What may be discarded after those bytes of a reply to a request of that kind.
+/// The number of discardable bytes after those bytes of a reply to a request of that kind.
 fn discardable_after(kind: RequestKind, bytes: &str) -> u64 {
     let mut parser = parser(kind, 1);
     feed_all(&mut parser, bytes.as_bytes(), &mut Vec::new()).expect("the reply is valid so far");

@@ -1,5 +1,5 @@
-//! Both roles against RFC 9112: each rule as a case, and random messages, whole and wrong, against a
-//! slow reader and against themselves in other pieces. Start reading at `replies` and `requests`.
+//! Both roles against RFC 9112: each rule as a case, and random valid and invalid messages. The results are compared
+//! with a slow reader and with other divisions of the bytes. Start reading at `replies` and `requests`.
 
 mod discarding;
 mod messages;

@@ -26,7 +26,7 @@ fn framed_body() -> impl Strategy<Value = (String, Vec<u8>)> {
     prop_oneof![length, chunked]
 }
 
-/// The same of a reply, whose length may be told again (RFC 9110, 8.6).
+/// The same for a reply, whose length may be repeated (RFC 9110, 8.6).
 fn framed_reply_body() -> impl Strategy<Value = (String, Vec<u8>)> {
     let data = prop::collection::vec(prop::sample::select(b"ab\r\n0".to_vec()), 0..40);
     let again = data.prop_map(|data| {
@@ -66,7 +66,7 @@ pub(crate) fn valid_streams() -> impl Strategy<Value = (Vec<RequestKind>, Vec<u8
     })
 }
 
-/// A request, and the bytes of a valid reply after which the connection goes on.
+/// A request, and the bytes of a valid reply that keeps the connection alive.
 fn valid_reply() -> impl Strategy<Value = (RequestKind, Vec<u8>)> {
     let interim = prop::sample::select(vec![
         "",
@@ -100,8 +100,7 @@ fn valid_reply() -> impl Strategy<Value = (RequestKind, Vec<u8>)> {
     prop_oneof![4 => framed, 1 => bodiless]
 }
 
-/// A request, and bytes in which everything is taken from what replies are made of, but nothing needs
-/// to fit together.
+/// A request, and bytes that consist of parts of replies, which need not fit together.
 fn strange_reply() -> impl Strategy<Value = (RequestKind, Vec<u8>)> {
     let kind = prop_oneof![
         4 => Just(RequestKind::Other),
@@ -171,7 +170,7 @@ fn strange_reply() -> impl Strategy<Value = (RequestKind, Vec<u8>)> {
 /// Requests, and bytes that are more or less the replies to them.
 pub(crate) fn streams() -> impl Strategy<Value = (Vec<RequestKind>, Vec<u8>)> {
     let reply = prop_oneof![3 => valid_reply(), 1 => strange_reply()];
-    // A server that is asked the same answers the same, and the parser makes use of it.
+    // A server gives the same answer to the same request, which the parser exploits.
     let repeated = (reply, 1usize..3).prop_map(|(reply, times)| vec![reply; times]);
     let replies = prop::collection::vec(repeated, 0..4);
     let more = prop_oneof![3 => Just(0), 1 => 0usize..2];
@@ -182,7 +181,7 @@ pub(crate) fn streams() -> impl Strategy<Value = (Vec<RequestKind>, Vec<u8>)> {
     })
 }
 
-/// Usual limits, or such as a stream of a few hundred bytes reaches.
+/// Usual limits, or limits that a stream of a few hundred bytes reaches.
 pub(crate) fn reply_limits() -> impl Strategy<Value = ReplyLimits> {
     let narrow = (16usize..200, 0u32..3, 0u32..8, 0u32..16).prop_map(
         |(head_bytes_max, interim_max, extension_bytes_max, trailer_bytes_max)| {
@@ -217,7 +216,7 @@ pub(crate) fn requests() -> impl Strategy<Value = Vec<u8>> {
     prop::collection::vec(prop_oneof![4 => framed, 1 => old], 1..5).prop_map(|all| all.concat())
 }
 
-/// Changes to make: place as a share of the length, what, and a byte.
+/// Changes to make: position as a share of the length, kind, and a byte.
 pub(crate) fn changes() -> impl Strategy<Value = Vec<(f64, u8, u8)>> {
     let bytes = b"\r\n :;,\0\x7f\x80\t#\"[]@/*0179aF+-Hhx".to_vec();
     prop::collection::vec((0.0..1.0f64, 0u8..3, prop::sample::select(bytes)), 0..4)
@@ -238,7 +237,7 @@ pub(crate) fn changed(bytes: &[u8], changes: &[(f64, u8, u8)]) -> Vec<u8> {
     bytes
 }
 
-/// Sizes of pieces, to be used in turn.
+/// Sizes of pieces, used in turn.
 pub(crate) fn sizes() -> impl Strategy<Value = Vec<usize>> {
     prop_oneof![
         Just(vec![1]),

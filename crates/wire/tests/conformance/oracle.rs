@@ -1,4 +1,4 @@
-//! A slow, obvious reader of requests to hold the real one against. Must not share code with the
+//! A slow, simple reader of requests, as a reference for the real one. Must not share code with the
 //! crate. Start reading at [`read_requests`].
 
 use crate::reply_oracle::extensions;
@@ -13,7 +13,7 @@ pub(crate) struct OracleRequest {
     pub(crate) body: Vec<u8>,
 }
 
-/// One character a byte, so that the tools of strings serve.
+/// One character per byte, so that string functions can be used.
 fn latin1(bytes: &[u8]) -> String {
     bytes.iter().map(|&byte| char::from(byte)).collect()
 }
@@ -39,7 +39,7 @@ impl Head<'_> {
         !says("close") && (version == "HTTP/1.1" || says("keep-alive"))
     }
 
-    /// `Some(None)`: chunked; `Some(Some(n))`: length; `Err`: refused; `Ok(None)` : neither.
+    /// `Some(None)`: chunked; `Some(Some(n))`: length; `Err`: rejected; `Ok(None)`: neither.
     fn framing(&self, version: &str) -> Result<Option<Option<u64>>, ()> {
         let codings = self.values("transfer-encoding");
         let lengths = self.values("content-length").join(",");
@@ -96,7 +96,7 @@ fn read_head(text: &str) -> Option<Head<'_>> {
     is_small.then_some(Head { start_line, fields, rest: &text[end + 4..] })
 }
 
-/// Body and rest of a chunked body, or `None` if it is wrong or not complete.
+/// The body and what follows a chunked body, or `None` if it is invalid or incomplete.
 fn read_chunks(text: &str) -> Option<(String, &str)> {
     let mut body = String::new();
     let mut rest = text;

@@ -45,7 +45,7 @@ pub(crate) fn trace<'a>(
     (seen, eof)
 }
 
-/// Feeds the piece, and holds every step against what [`ReplyParser::feed`] promises.
+/// Feeds the piece, and checks every step against the contract of [`ReplyParser::feed`].
 pub(crate) fn feed_all(
     parser: &mut ReplyParser,
     piece: &[u8],
@@ -132,7 +132,7 @@ fn one(kind: RequestKind, bytes: &[u8]) -> Result<Reply, ReplyError> {
     Ok(complete(&trace).pop().expect("a reply that ends well is complete"))
 }
 
-/// Rule, request, reply; status, whether the connection goes on, body.
+/// Rule, request, reply; status, whether the connection is kept alive, body.
 const VALID: [(&str, RequestKind, &str, u16, bool, &str); 17] = [
     (
         "6.3, 6",
@@ -252,7 +252,7 @@ fn a_reply_ends_where_rfc_9112_6_3_says() {
     }
 }
 
-/// What ends a line of a head decides nothing, and is said (RFC 9112, 2.2).
+/// Line ends in a head decide nothing, but are reported (RFC 9112, 2.2).
 #[test]
 fn a_head_whose_lines_end_in_lf_alone_is_read_as_the_same_with_crlf_and_says_so() {
     let strict = "HTTP/1.1 103 \r\nLink: </a>\r\n\r\nHTTP/1.1 200 OK\r\nServer: x\r\nEmpty:\r\n\
@@ -263,7 +263,7 @@ fn a_head_whose_lines_end_in_lf_alone_is_read_as_the_same_with_crlf_and_says_so(
                Content-Length: 6\r\n\r\na\r\n\nb\r";
     let end = "HTTP/1.1 103 \r\nLink: </a>\r\n\nHTTP/1.1 200 OK\r\nServer: x\r\nEmpty:\r\n\
                Content-Length: 6\r\n\na\r\n\nb\r";
-    // The length of a head is another, what was read of it is not.
+    // The length of a head differs, but not its meaning.
     let read = |bytes: &str, size: usize| {
         let mut parser = parser(RequestKind::Other, 2);
         let bytes = bytes.repeat(2);
@@ -289,8 +289,8 @@ fn a_head_whose_lines_end_in_lf_alone_is_read_as_the_same_with_crlf_and_says_so(
     }
 }
 
-/// RFC 9112, 6.3, 1 and 2 come before the rules that read the framing fields, and 6.1 says of a HEAD's
-/// coding that it is the one that a GET would have had, which need not be ours.
+/// RFC 9112, 6.3, 1 and 2 come before the rules about the framing fields. By 6.1 the coding in a reply to HEAD is the
+/// one that a GET would have had, which we need not support.
 #[test]
 fn a_reply_that_can_have_no_body_is_not_refused_for_what_it_says_of_one() {
     let of_a_body = [
@@ -324,7 +324,7 @@ fn a_coding_in_http_1_0_ends_the_connection_even_without_a_body() {
     assert_eq!((plain.keep_alive, coded.keep_alive), (true, false));
 }
 
-/// A reply around the text that a case is about.
+/// A reply around the text under test.
 #[derive(Debug, Clone, Copy)]
 enum Shape {
     Whole(&'static str),
@@ -582,8 +582,8 @@ fn every_chunk_has_a_size_of_its_own() {
     assert_eq!(error, Err(ReplyError::Body(BodyFault::ChunkSize)));
 }
 
-/// The last head is kept: a longer, a shorter and a slightly other one must not be taken for it, and
-/// the kind of the request must still count.
+/// The last head is kept: a longer, a shorter and a slightly different one must not be taken for it, and the kind of
+/// the request must still count.
 #[test]
 fn a_head_that_differs_from_the_last_is_read_anew() {
     let head =

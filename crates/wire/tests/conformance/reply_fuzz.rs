@@ -1,6 +1,5 @@
-//! Fuzzing of the reply parser: whatever the bytes are, and however they come, it must read of them
-//! what the slow reader reads, refuse them for one of its reasons and at its byte, and never claim or
-//! give out a byte that was not fed. Start reading at [`check`].
+//! Fuzzing of the reply parser: for any bytes in any division it must read the same as the slow reader, reject them for
+//! one of its reasons and at its byte, and never use or return a byte that was not fed. Start reading at [`check`].
 //!
 //! `cargo test` runs the corpus and some thousand random inputs. For a campaign set
 //! `PROPTEST_CASES` or `BOLERO_RANDOM_ITERATIONS`, or let a fuzzer look for new paths:
@@ -30,7 +29,7 @@ impl Stream<'_> {
         parser
     }
 
-    /// Place of the byte that is refused when they come one by one; the length if the end is refused.
+    /// Position of the rejected byte when they come one by one; the length if the end is rejected.
     fn refused_at(&self) -> Option<usize> {
         let mut parser = self.parser();
         let mut one_by_one = self.bytes.iter();
@@ -41,7 +40,7 @@ impl Stream<'_> {
     }
 }
 
-/// Reads the stream in all ways, and panics where the reader and the oracle differ.
+/// Reads the stream in all ways, and panics if the reader and the oracle differ.
 fn check(stream: &Stream<'_>, sizes: &[usize]) -> Reading {
     let expected = read_stream(stream.bytes, &stream.requests, &stream.limits);
     let whole = trace(&mut stream.parser(), [stream.bytes]);
@@ -56,7 +55,7 @@ fn check(stream: &Stream<'_>, sizes: &[usize]) -> Reading {
     }
     let place = expected.ending.as_ref().err().map(|refusal| refusal.at);
     assert_eq!(stream.refused_at(), place, "place of the byte refused: {text}");
-    // Each piece in memory of its own: nothing but its bytes can have been read.
+    // Each piece has its own memory, so that no other bytes can have been read.
     let alone: Vec<Box<[u8]>> = pieces(stream.bytes, sizes).into_iter().map(Box::from).collect();
     let divided = trace(&mut stream.parser(), alone.iter().map(|piece| &piece[..]));
     assert_eq!(divided, whole, "in pieces of {sizes:?}: {text}");
@@ -67,8 +66,8 @@ fn check(stream: &Stream<'_>, sizes: &[usize]) -> Reading {
     expected
 }
 
-/// Checks an input of the fuzzer: its first line says the requests, `H` for HEAD, `C` for CONNECT and
-/// anything else for GET, and `!` that limits are narrow. The rest is what the server sends.
+/// Checks an input of the fuzzer. Its first line gives the requests: `H` for HEAD, `C` for CONNECT and anything else
+/// for GET; `!` means narrow limits. The rest is what the server sends.
 fn check_input(input: &[u8]) -> Reading {
     const NARROW: ReplyLimits = ReplyLimits {
         head_bytes_max: 64,
@@ -85,7 +84,7 @@ fn check_input(input: &[u8]) -> Reading {
     };
     let requests = line.iter().filter(|&&byte| byte != b'!').map(kind).collect();
     let limits = if line.contains(&b'!') { NARROW } else { ReplyLimits::DEFAULT };
-    // Any division will do that follows from the input alone.
+    // Any division is fine, as long as it follows from the input alone.
     let sizes: Vec<usize> = bytes.iter().map(|byte| 1 + usize::from(byte % 23)).collect();
     let sizes = if sizes.is_empty() { vec![1] } else { sizes };
     check(&Stream { requests, limits, bytes }, &sizes)
@@ -131,7 +130,7 @@ fn replies_are_read_as_the_oracle_reads_them() {
     });
 }
 
-/// One file of the corpus changed in a few bytes, and the rest of it exchanged for that of another.
+/// One file of the corpus with a few changed bytes, and its rest replaced by that of another file.
 #[test]
 fn changed_files_of_the_corpus_are_read_as_the_oracle_reads_them() {
     let corpus = corpus();
@@ -155,13 +154,13 @@ fn changed_files_of_the_corpus_are_read_as_the_oracle_reads_them() {
         });
 }
 
-/// Requests that were all answered, and that to the last byte.
+/// Whether all requests were answered, up to the last byte.
 fn is_clean(Reading { seen, ending }: &Reading, n_requests: usize) -> bool {
     let n_done = seen.iter().filter(|seen| matches!(seen, ObservedReply::Done(_))).count();
     ending.is_ok() && n_done == n_requests
 }
 
-/// Several times proptest's default, because a case takes some 20 us; what is asked for, if more.
+/// Several times proptest's default, because a case takes some 20 us; or the requested number, if larger.
 fn cases() -> u32 {
     ProptestConfig::default().cases.max(2048)
 }

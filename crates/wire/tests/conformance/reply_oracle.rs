@@ -1,10 +1,9 @@
-//! A slow, obvious reader of the replies of one connection to hold the real one against: it has all
-//! bytes at once and goes through them line by line, in the words of RFC 9112. Must not share code
-//! with the crate, nor its structure: no state is kept between bytes, and nothing is tokenised twice.
-//! Start reading at [`read_stream`].
+//! A slow, simple reader of the replies of one connection, as a reference for the real one: it has all bytes at once
+//! and goes through them line by line, in the words of RFC 9112. Must not share code with the crate, nor its structure:
+//! no state is kept between bytes, and nothing is tokenised twice. Start reading at [`read_stream`].
 //!
-//! It says more than what the replies are: of a stream that is refused, at which byte one that arrives
-//! byte by byte must be refused, and for which reasons it may be.
+//! It reports more than the replies: for a rejected stream, the byte at which a reader must reject it when it arrives
+//! byte by byte, and the permitted reasons.
 
 use joust_wire::{
     BodyFault, Eof, FIELDS_MAX, Framing, FramingFault, HeadFault, ReplyError, ReplyHead,
@@ -13,20 +12,20 @@ use joust_wire::{
 
 use crate::replies::{ObservedReply, see_body};
 
-/// What the bytes of a connection mean that the peer closed after them.
+/// The meaning of a connection's bytes, after which the peer closed.
 #[derive(Debug)]
 pub(crate) struct Reading {
-    /// All there is to see before the end or the refusal.
+    /// All events before the end or the rejection.
     pub(crate) seen: Vec<ObservedReply>,
     pub(crate) ending: Result<Eof, Refusal>,
 }
 
-/// Why a stream is refused.
+/// Why a stream is rejected.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Refusal {
-    /// Place of the first byte that cannot be accepted; the length if it is the end that cannot.
+    /// Position of the first byte that cannot be accepted; the length if the end cannot.
     pub(crate) at: usize,
-    /// What may be said of it: one reason, except a head in which several things are wrong.
+    /// The permitted reasons: one, except for a head with several faults.
     pub(crate) reasons: Vec<ReplyError>,
 }
 
@@ -110,8 +109,8 @@ impl<'a> Reader<'a> {
         unreachable!("the limit of interim replies is reached before u32 overflows")
     }
 
-    /// Length of the head that begins here: to the first empty line, inside the limits, every line
-    /// ending in CRLF or in LF alone (RFC 9112, 2.2).
+    /// Length of the head that begins here: up to the first empty line, inside the limits, every line ending in CRLF or
+    /// in LF alone (RFC 9112, 2.2).
     fn head_length(&self) -> Result<usize, Refusal> {
         let rest = self.rest();
         if let Some(other) = (0..rest.len().min(5)).find(|&i| rest[i] != b"HTTP/"[i]) {
@@ -138,7 +137,7 @@ impl<'a> Reader<'a> {
         refuse(self.at + limit - 1, fault)
     }
 
-    /// The body; its length without framing.
+    /// Reads the body; returns its length without framing.
     fn read_body(&mut self, framing: Framing) -> Result<u64, Refusal> {
         match framing {
             Framing::None => Ok(0),
@@ -235,7 +234,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Passes over `length` bytes that are right but may be too many.
+    /// Skips `length` bytes that are valid but may be too many.
     fn count(
         &mut self,
         length: usize,
@@ -252,7 +251,7 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
-    /// The next byte of chunk framing is wrong, or there is none; a LF is a line end without CR.
+    /// The next byte of chunk framing is wrong or missing; a LF counts as a line end without CR.
     fn unexpected<T>(&self, fault: BodyFault) -> Result<T, Refusal> {
         match self.rest() {
             [] => self.cut(),
@@ -262,8 +261,8 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// RFC 9112, 7.1.1: `*( BWS ";" BWS chunk-ext-name [ BWS "=" BWS chunk-ext-val ] )`. How many bytes at
-/// the start of `text` may be the beginning of that, and whether they are all of one.
+/// RFC 9112, 7.1.1: `*( BWS ";" BWS chunk-ext-name [ BWS "=" BWS chunk-ext-val ] )`. How many bytes at the start of
+/// `text` may be a prefix of that, and whether they are complete extensions.
 pub(crate) fn extensions(text: &[u8]) -> (usize, bool) {
     let spaces = |at: usize| at + length_while(&text[at..], |byte| b" \t".contains(&byte));
     let token = |at: usize| at + length_while(&text[at..], is_name_byte);
@@ -390,8 +389,7 @@ impl Head {
         (!values.is_empty()).then(|| values.join(","))
     }
 
-    /// RFC 9112, 6.3 in the order of its rules, and 9.3: how the body ends, and whether the connection
-    /// goes on.
+    /// RFC 9112, 6.3 in the order of its rules, and 9.3: how the body ends, and whether the connection is kept alive.
     fn framing(&self, kind: RequestKind) -> Result<(Framing, bool), Vec<ReplyError>> {
         let coding = self.joined("transfer-encoding");
         let lengths = self.joined("content-length");
@@ -432,7 +430,7 @@ impl Head {
     }
 }
 
-/// RFC 9112, 6.1: `chunked` at the end and only there, behind other codings.
+/// RFC 9112, 6.1: `chunked` at the end and only there, after other codings.
 fn is_coded_and_chunked(codings: &str) -> bool {
     let lower = codings.to_ascii_lowercase();
     let codings: Vec<&str> = lower.split(',').map(|text| text.trim_matches([' ', '\t'])).collect();

@@ -149,7 +149,7 @@ fn requests_mean_what_rfc_9112_says() {
     }
 }
 
-/// A request around the text that a case is about.
+/// A request around the text under test.
 #[derive(Debug, Clone, Copy)]
 enum Shape {
     Whole(&'static str),
@@ -441,7 +441,7 @@ fn limits_hold_to_the_byte() {
             assert_eq!(error.map(|error| (error.status(), error)), refusal, "{bytes:?} by {size}");
         }
     }
-    // What passes a bound is refused as it passes it, though its end never comes.
+    // An excess is rejected as soon as it is seen, even if the end never comes.
     let many = fields(4);
     let error = read(&many.as_bytes()[..many.len() - 2], 1, limits).unwrap_err();
     assert_eq!(error, RequestError::Head(HeadFault::TooManyFields));
@@ -474,7 +474,7 @@ fn a_connection_is_idle_until_a_byte_of_a_head_came() {
     assert!(!parser.in_head());
 }
 
-/// All complete requests of a connection whose bytes arrive in pieces, and the error or what is left.
+/// All complete requests of a connection whose bytes arrive in pieces, and the error or the rest.
 fn read_connection<'a>(
     pieces: impl IntoIterator<Item = &'a [u8]>,
 ) -> (Vec<OracleRequest>, Result<usize, String>) {
@@ -489,7 +489,7 @@ fn read_connection<'a>(
     (connection.requests, Ok(left))
 }
 
-/// A server's connection, as simple as can be.
+/// A minimal connection of a server.
 struct Connection {
     parser: RequestParser,
     buf: Vec<u8>,

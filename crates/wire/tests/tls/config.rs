@@ -1,4 +1,4 @@
-//! What cannot be used is refused before the load, and the words name the way out. Start reading at
+//! Unusable options are rejected before the load, with a remedy in the message. Start reading at
 //! [`refusal`].
 
 use joust_wire::tls::{PemFile, Resumption, TlsClientConfig, TlsConfigError, TlsError, TlsOptions};
@@ -7,7 +7,7 @@ use rustls_pki_types::pem::PemObject;
 
 use crate::peer::{Authority, Pipe, Site, trusting};
 
-/// The error of `options`; it must say all of `words`.
+/// The error of `options`; it must contain all of `words`.
 fn refusal(options: &TlsOptions, words: &[&str]) -> TlsConfigError {
     let error = TlsClientConfig::new(options).expect_err("these options cannot be used");
     let text = error.to_string();
@@ -54,7 +54,7 @@ fn certificate_and_key_come_together_and_are_a_pair() {
     let authority = Authority::new("ours");
     let (one, two) = (authority.issue(&["one"]), authority.issue(&["two"]));
     TlsClientConfig::new(&client(&one.chain, &one.key)).unwrap();
-    // Both in one file, named twice, as curl's users do.
+    // Both in one file that is named twice, as users of curl do.
     let both = format!("{}{}", one.key, one.chain);
     TlsClientConfig::new(&client(&both, &both)).unwrap();
 

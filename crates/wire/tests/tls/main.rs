@@ -1,5 +1,5 @@
-//! The client's side of TLS against servers that are not ours: rustls in memory, and `openssl s_server`.
-//! Owns the facts that the load generator builds on. Start reading at any test.
+//! The client's side of TLS against foreign servers: rustls in memory, and `openssl s_server`. Owns the facts that the
+//! load generator relies on. Start reading at any test.
 
 mod config;
 mod openssl;
@@ -10,7 +10,7 @@ mod resumption;
 use joust_wire::tls::{Handshake, Resumption, TlsClientConfig, TlsError, TlsOptions, Versions};
 use peer::{Authority, Pipe, Site, trusting};
 
-/// Either version alone, by its name.
+/// Each version alone, by its name.
 const EACH: [(Versions, &str); 2] = [(Versions::Only12, "TLS 1.2"), (Versions::Only13, "TLS 1.3")];
 
 fn config(options: &TlsOptions) -> TlsClientConfig {
@@ -104,7 +104,7 @@ fn a_megabyte_goes_either_way_unchanged() {
             let client = config(&trusting(&authority));
             let mut pipe = Pipe::new(&client, "localhost", Resumption::Fresh, &server);
             pipe.piece = piece;
-            // Before the handshake is done: it waits.
+            // Before the handshake is done: it is buffered.
             pipe.client.send(&up).unwrap();
             pipe.server_says(&down);
             pipe.run().unwrap();
@@ -189,7 +189,7 @@ fn plaintext_before_a_broken_record_is_kept() {
         let error = pipe.client.feed(&bytes, &mut pipe.client_got).unwrap_err();
         assert!(matches!(error, TlsError::Protocol(_)), "{version}: {error}");
         assert_eq!(pipe.client_got, b"whole", "{version}");
-        // It fails for good, with the same words, and the server is told.
+        // It fails permanently, with the same error, and the server is told.
         assert_eq!(pipe.client.feed(b"x", &mut pipe.client_got), Err(error), "{version}");
         let mut alert = Vec::new();
         pipe.client.take_output(&mut alert);

@@ -1,4 +1,4 @@
-//! Against `openssl s_server`, over TCP: what OpenSSL says of the connection. Start reading at [`Server`].
+//! Against `openssl s_server`, over TCP: what OpenSSL reports about the connection. Start reading at [`Server`].
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
@@ -11,7 +11,7 @@ use joust_wire::tls::{Handshake, Resumption, TlsClient, TlsClientConfig, TlsOpti
 use crate::config;
 use crate::peer::{Authority, Identity, Pipe, Site, trusting};
 
-/// An `openssl s_server -www` on a free port, which describes each connection in a page. It ends with the
+/// An `openssl s_server -www` on a free port, which describes each connection in a page. It is killed at the end of the
 /// test.
 struct Server {
     child: Child,
@@ -27,7 +27,7 @@ impl Drop for Server {
 }
 
 impl Server {
-    /// With further `flags`; none if there is no openssl.
+    /// With further `flags`; `None` without openssl.
     fn start(authority: &Authority, folder: &Path, flags: &[&str]) -> Option<Self> {
         if is_missing() {
             return None;
@@ -52,7 +52,7 @@ impl Server {
         Some(Self { child, address })
     }
 
-    /// Asks for the page over one connection.
+    /// Requests the page over one connection.
     fn ask(&self, config: &TlsClientConfig, resumption: Resumption) -> (TlsClient, String) {
         let mut stream = TcpStream::connect(&self.address).unwrap();
         stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
@@ -73,7 +73,7 @@ impl Server {
     }
 }
 
-/// Says so, too.
+/// Whether openssl is missing; notes the skipped test.
 fn is_missing() -> bool {
     let missing = Command::new("openssl").arg("version").output().is_err();
     if missing {
@@ -85,7 +85,7 @@ fn is_missing() -> bool {
 #[test]
 fn openssl_agrees_on_what_was_full_and_what_was_resumed() {
     let authority = Authority::new("ours");
-    // Without tickets, sessions are kept by the server: by their id, or as tickets that it takes once.
+    // Without tickets, the server stores sessions: by their id, or as tickets that it accepts once.
     let servers: [&[&str]; 4] =
         [&["-tls1_2"], &["-tls1_2", "-no_ticket"], &["-tls1_3"], &["-tls1_3", "-no_ticket"]];
     for flags in servers {
@@ -135,7 +135,7 @@ fn openssl_takes_our_client_certificate() {
     }
 }
 
-/// Many guides end with `openssl x509 -req`, which made certificates of version 1 up to OpenSSL 3.
+/// Many guides end with `openssl x509 -req`, which made certificates of version 1 before OpenSSL 3.
 #[test]
 fn a_certificate_of_version_1_is_called_that() {
     if is_missing() {

@@ -1,5 +1,5 @@
-//! Owns the other side of the tests: an authority made on the spot, a rustls server, and the pipe between
-//! it and our client. Start reading at [`Pipe`].
+//! Owns the other side of the tests: a generated authority, a rustls server, and the pipe between it and our client.
+//! Start reading at [`Pipe`].
 
 use std::io::{Read, Write};
 use std::sync::Arc;
@@ -74,7 +74,7 @@ fn authority_params(common_name: &str, names: &[&str]) -> CertificateParams {
     params
 }
 
-/// A certificate that is of no authority but its own key, as a server makes it for trying out.
+/// A self-signed certificate, as a server makes it for trying out.
 pub(crate) fn self_signed(names: &[&str]) -> Identity {
     let key = KeyPair::generate().unwrap();
     let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
@@ -82,14 +82,14 @@ pub(crate) fn self_signed(names: &[&str]) -> Identity {
     Identity { chain: certificate.pem(), key: key.serialize_pem() }
 }
 
-/// What `openssl req -x509` makes: a server's own certificate that is that of an authority too.
+/// The output of `openssl req -x509`: a server's own certificate that is also an authority's.
 pub(crate) fn self_signed_authority(names: &[&str]) -> Identity {
     let key = KeyPair::generate().unwrap();
     let certificate = authority_params("self", names).self_signed(&key).unwrap();
     Identity { chain: certificate.pem(), key: key.serialize_pem() }
 }
 
-/// How the server is.
+/// The configuration of the server.
 #[derive(Clone)]
 pub(crate) struct Site {
     pub(crate) identity: Identity,
@@ -97,7 +97,7 @@ pub(crate) struct Site {
     pub(crate) alpn: Vec<&'static str>,
     /// Authority whose client certificates are demanded.
     pub(crate) clients_of: Option<String>,
-    /// Whether only P-256 is taken for the key exchange.
+    /// Whether only P-256 is accepted for the key exchange.
     pub(crate) only_p256: bool,
     /// Tickets after each handshake of TLS 1.3.
     pub(crate) tickets: usize,
@@ -139,7 +139,7 @@ impl Site {
                 builder.with_client_cert_verifier(verifier.build().unwrap())
             }
         };
-        // Not with_single_cert: a test wants a key that is not that of the certificate.
+        // Not with_single_cert: one test needs a key that does not match the certificate.
         let mut config = builder.with_cert_resolver(self.resolver());
         config.alpn_protocols = self.alpn.iter().map(|name| name.as_bytes().to_vec()).collect();
         config.send_tls13_tickets = self.tickets;
@@ -165,7 +165,7 @@ pub(crate) fn trusting(authority: &Authority) -> TlsOptions {
 pub(crate) struct Pipe {
     pub(crate) client: TlsClient,
     pub(crate) server: ServerConnection,
-    /// Bytes that the client is fed at once.
+    /// Number of bytes that the client is fed at once.
     pub(crate) piece: usize,
     /// Plaintext that the client got.
     pub(crate) client_got: Vec<u8>,
@@ -173,7 +173,7 @@ pub(crate) struct Pipe {
     pub(crate) server_got: Vec<u8>,
     /// Why the server failed.
     pub(crate) server_error: Option<rustls::Error>,
-    /// How often the client said that the handshake is done now.
+    /// How often the client reported that the handshake was just completed.
     pub(crate) done_events: usize,
     pub(crate) last: TlsEvent,
 }
@@ -197,7 +197,7 @@ impl Pipe {
         }
     }
 
-    /// Carries bytes both ways until neither side has any more.
+    /// Carries bytes both ways until neither side has more.
     pub(crate) fn run(&mut self) -> Result<(), TlsError> {
         loop {
             let mut out = Vec::new();
@@ -220,7 +220,7 @@ impl Pipe {
                 self.server_error = Some(error);
                 return;
             }
-            // WouldBlock at the end of what is there is no error.
+            // WouldBlock at the end of the available data is not an error.
             let _ = self.server.reader().read_to_end(&mut self.server_got);
         }
     }

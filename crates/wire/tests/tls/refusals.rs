@@ -1,12 +1,11 @@
-//! What is refused, by either side, and that the words of the error name the way out. Start reading at
-//! [`refusal`].
+//! What either side rejects, with a remedy in the error. Start reading at [`refusal`].
 
 use joust_wire::tls::{Handshake, Resumption, TlsClient, TlsError, TlsOptions, Versions};
 
 use crate::peer::{Authority, Pipe, Site, self_signed, self_signed_authority, trusting};
 use crate::{EACH, config};
 
-/// The error of a client with `options` that meets `site` as `name`; it must say all of `words`.
+/// The error of a client with `options` that connects to `site` as `name`; it must contain all of `words`.
 fn refusal(options: &TlsOptions, name: &str, site: &Site, words: &[&str]) -> TlsError {
     let mut pipe = Pipe::new(&config(options), name, Resumption::Fresh, &site.config());
     let error = pipe.run().expect_err("the handshake fails");
@@ -15,13 +14,13 @@ fn refusal(options: &TlsOptions, name: &str, site: &Site, words: &[&str]) -> Tls
         assert!(text.contains(word), "{word:?} is not in: {text}");
     }
     assert!(pipe.client.end().is_err());
-    // It fails for good, with the same words.
+    // It fails permanently, with the same error.
     assert_eq!(pipe.client.feed(b"x", &mut vec![]), Err(error.clone()));
     assert_eq!(pipe.client.send(b"x"), Err(error.clone()));
     error
 }
 
-/// That a client with `options` is content with `site`.
+/// Checks that a client with `options` accepts `site`.
 fn accepted(options: &TlsOptions, name: &str, site: &Site) {
     let mut pipe = Pipe::new(&config(options), name, Resumption::Fresh, &site.config());
     pipe.run().unwrap();
@@ -117,7 +116,7 @@ fn a_self_signed_certificate_is_trusted_once_it_is_named() {
 fn a_self_signed_certificate_is_not_taken_for_a_trusted_one_of_its_name() {
     let named =
         |pem: &str| TlsOptions { ca_pem: Some(pem.as_bytes().to_vec()), ..TlsOptions::default() };
-    // Of the same subject, each of its own key: as where a server makes a new one at each start.
+    // The same subject with different keys: as of a server that makes a new certificate at each start.
     let [first, second] = [(); 2].map(|()| self_signed(&["localhost"]));
     let site = Site::new(second.clone());
     accepted(&named(&second.chain), "localhost", &site);
@@ -200,7 +199,7 @@ fn who_speaks_no_tls_is_quoted() {
             let fed: Result<Vec<_>, _> =
                 bytes.chunks(piece).map(|piece| conn.feed(piece, &mut plain)).collect();
             let text = fed.expect_err("that is not TLS").to_string();
-            // One by one, no more is seen of it than its first bytes.
+            // If bytes arrive one by one, the error only shows the first bytes.
             let words = if piece == 1 { &words[..1] } else { words };
             words.iter().for_each(|word| assert!(text.contains(word), "{word:?}: {text}"));
             assert!(plain.is_empty());
@@ -248,7 +247,7 @@ fn no_changed_byte_of_a_servers_flight_passes_unnoticed() {
         *byte ^= 1 << (at % 8);
         let headers = record_headers(&bytes);
         let event = pipe.client.feed(&bytes, &mut vec![]);
-        // Only the version in the header of a record is to be ignored (RFC 8446, 5.1).
+        // Only the version in a record's header may be ignored (RFC 8446, 5.1).
         let ignored = headers.iter().any(|header| (header + 1..header + 3).contains(&at));
         let passed = event.is_ok_and(|event| event.handshake_done_now);
         assert!(!passed || ignored, "byte {at} of {} was changed", bytes.len());

@@ -13,7 +13,8 @@ fn what_is_offered_is_resumed_and_fresh_is_full_on_both_sides() {
     for (versions, version) in EACH {
         let server = Site { versions, ..Site::new(authority.issue(&["localhost"])) }.config();
         let client = config(&trusting(&authority));
-        // The first that offers has nothing to offer; fresh ones keep what they are given.
+        // The first connection that offers has nothing to offer; fresh ones store what they
+        // receive.
         let plan = [
             (Offer, Handshake::Full),
             (Offer, Handshake::Resumed),
@@ -81,7 +82,7 @@ fn tickets_are_bounded_and_what_is_dropped_is_counted() {
     Pipe::new(&client, "localhost", Resumption::Fresh, &server).run().unwrap();
     let expected = SessionTotals { received: 5, offered: 0, none_kept: 0, dropped: 3 };
     assert_eq!(client.session_totals(), expected);
-    // Opened together, so that none brings tickets for the next.
+    // Opened together, so that none provides tickets for the next.
     let open = || Pipe::new(&client, "localhost", Resumption::Offer, &server);
     let mut pipes = [open(), open(), open()];
     let kinds = pipes.each_mut().map(|pipe| {
@@ -155,7 +156,7 @@ fn a_server_that_declines_makes_it_full_and_offered_says_so() {
         let site = Site { versions, ..Site::new(authority.issue(&["localhost"])) };
         let client = config(&trusting(&authority));
         Pipe::new(&client, "localhost", Resumption::Offer, &site.config()).run().unwrap();
-        // A new start of the server: other ticket keys.
+        // A restarted server: other ticket keys.
         let mut pipe = Pipe::new(&client, "localhost", Resumption::Offer, &site.config());
         pipe.run().unwrap();
         assert_eq!(pipe.client.handshake(), Some(Handshake::Full), "{version}");
@@ -195,7 +196,7 @@ fn another_key_exchange_costs_a_retry_that_is_told() {
     let site = Site { only_p256: true, ..Site::new(authority.issue(&["localhost"])) };
     let server = site.config();
     let client = config(&trusting(&authority));
-    // A fresh one does not know it from the time before.
+    // A fresh connection does not know the session from before.
     for _ in 0..2 {
         let mut pipe = Pipe::new(&client, "localhost", Resumption::Fresh, &server);
         pipe.run().unwrap();

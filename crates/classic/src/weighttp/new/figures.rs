@@ -1,4 +1,4 @@
-//! From the samples of a load to the figures of 0.5, counted as it counts. Owns its means, deviations and
+//! Computes the figures of 0.5 from the samples of a load, counted as it counts. Owns its means, deviations and
 //! percentiles. Start reading at [`Figures::new`].
 
 use record::{Carrier, LoadRecord, Outcome, Sample};
@@ -6,21 +6,21 @@ use units::Nanos;
 
 use super::super::workers::{Counts, Rules};
 
-/// Percents of which times are told.
+/// The percentiles that are printed.
 pub(super) const PERCENTS: [u64; 8] = [50, 66, 75, 80, 90, 95, 98, 99];
 
 /// What 0.5 counts and measures.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(super) struct Figures {
     pub(super) counts: Counts,
-    /// Requests that went out on a connection that had carried one before.
+    /// Requests that were sent on a connection that had carried one before.
     pub(super) kept_alive: u64,
     /// Microseconds.
     pub(super) elapsed: u64,
     pub(super) connect: Row,
     pub(super) first_byte: Row,
     pub(super) response: Row,
-    /// Response, and connecting where that was for it.
+    /// Response time, including connecting if a connection was made for the request.
     pub(super) total: Row,
     /// Response times in rising order, for -e.
     pub(super) sorted: Vec<u64>,
@@ -30,18 +30,18 @@ pub(super) struct Figures {
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub(super) struct Row {
     pub(super) n: u64,
-    /// Cut to a whole number.
+    /// Truncated to a whole number.
     pub(super) mean: u64,
-    /// Of a sample (n - 1), around the mean that was cut.
+    /// Of a sample (n - 1), around the truncated mean.
     pub(super) sd: f64,
     pub(super) min: u64,
-    /// Of [`PERCENTS`].
+    /// Those of [`PERCENTS`].
     pub(super) percentiles: [u64; 8],
     pub(super) max: u64,
 }
 
 impl Figures {
-    /// What 0.5 would have counted of this load.
+    /// What 0.5 would have counted for this load.
     pub(super) fn new(record: &LoadRecord) -> Self {
         let mut counts = Counts { started: record.requests.started, ..Counts::default() };
         let (mut connect, mut first_byte) = (Vec::new(), Vec::new());
@@ -79,7 +79,7 @@ impl Figures {
     }
 }
 
-/// Time to connect, where a connection was made for it.
+/// Time to connect, if a connection was made for the request.
 fn connecting(sample: &Sample) -> Option<u64> {
     let is_made = sample.carrier != Carrier::Reused && sample.sent > Nanos::ZERO;
     is_made.then(|| micros(sample.sent.saturating_sub(sample.due)))
@@ -90,8 +90,8 @@ fn micros(span: Nanos) -> u64 {
 }
 
 impl Row {
-    /// Sorts the spans. Of an even number the median is the lower of the two in the middle; other
-    /// percentiles are of the next one above, except those of connecting, which are so too.
+    /// Sorts the spans. For an even number the median is the lower of the two in the middle. The other percentiles use
+    /// the next value above, except those of connecting, which use the same rule as the median.
     pub(super) fn of(spans: &mut [u64], connects: bool) -> Self {
         spans.sort_unstable();
         let n = spans.len();
@@ -121,7 +121,7 @@ mod tests {
         assert_eq!(row(100, true).percentiles, [50, 66, 75, 80, 90, 95, 98, 99]);
         assert_eq!(row(5, false).percentiles[0], 3);
         assert_eq!((row(1, true).percentiles, row(1, true).sd), ([1; 8], 0.0));
-        // Around 2, which is 2.5 cut: 1 + 0 + 1 + 4 over 3.
+        // Around 2, which is 2.5 truncated: 1 + 0 + 1 + 4 over 3.
         assert!((row(4, false).sd - 2f64.sqrt()).abs() < 1e-12);
         assert_eq!(row(0, true), Row::default());
     }

@@ -1,5 +1,5 @@
-//! The flags of weighttp 0.5: what was typed, taken apart in its order, with its complaints. Owns every
-//! letter of its option string. Start reading at [`parse`].
+//! The flags of weighttp 0.5: the command line, parsed in its order, with its error messages. Owns every letter of its
+//! option string. Start reading at [`parse`].
 
 use std::path::{Path, PathBuf};
 
@@ -10,20 +10,20 @@ use crate::command::{Call, ExitMessage, Getopt, Item, Order, Texts, strerror};
 /// weighttp's own option string.
 pub(super) const LETTERS: &str = ":hVikqdlr6FSa:m:n:t:c:b:e:p:s:u:A:B:C:H:K:P:T:X:";
 
-/// What it prints before anything else, unless -q.
+/// What it prints first, unless -q.
 pub(super) const BANNER: &str =
     "\nweighttp 0.5 - lightweight and simple webserver benchmarking tool\n\n";
 
-/// What -s and -a set the requests to where there are none.
+/// The number of requests that -s and -a set if there is none.
 const CUT_OFF_REQUESTS: u64 = 50_000;
 
-/// Seconds after which a request counts as hung where the load is interrupted, unless -s.
+/// Seconds after which a request counts as hung when the load is interrupted, unless -s.
 const CUT_OFF: u64 = 4;
 
 /// Most requests: a sample of each is kept.
 const REQUESTS_MAX: u64 = 10_000_000;
 
-/// Most requests in a pipeline, as in `joust load`: room for them is made beforehand.
+/// Most requests in a pipeline, as in `joust load`: memory for them is allocated in advance.
 const PIPELINE_MAX: i32 = 1000;
 
 /// Most seconds of -a: a year.
@@ -32,7 +32,7 @@ const SECONDS_MAX: u64 = 365 * 24 * 3600;
 /// Most headers, and most cookies.
 const LINES_MAX: usize = 64;
 
-/// What was typed.
+/// The parsed command line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Flags {
     pub(super) requests: u64,
@@ -54,13 +54,12 @@ pub(super) struct Flags {
     pub(super) proxy_authorization: Option<String>,
     /// `host[:port]`, or a path.
     pub(super) proxy: Option<String>,
-    /// Local addresses, by commas.
+    /// Local addresses, separated by commas.
     pub(super) bind: Option<String>,
     pub(super) csv: Option<PathBuf>,
-    /// Seconds from which on a request without a reply counts as hung, and not as aborted, where the load
-    /// is interrupted.
+    /// Seconds after which a request without a reply counts as hung, and not as aborted, when the load is interrupted.
     pub(super) cut_off: u64,
-    /// When the load ends at the latest.
+    /// The latest end of the load.
     pub(super) time_limit: Option<Nanos>,
     /// Whether percentiles besides the median are printed.
     pub(super) extended: bool,
@@ -68,10 +67,10 @@ pub(super) struct Flags {
     pub(super) url: String,
 }
 
-/// Takes the arguments apart.
+/// Parses the arguments.
 ///
 /// # Errors
-/// What weighttp says instead of running.
+/// What weighttp prints instead of running.
 pub(super) fn parse(call: &Call<'_>) -> Result<Flags, ExitMessage> {
     let mut typed = TypedFlags::new();
     let mut getopt = Getopt::new(LETTERS, Order::Permuted, call.args);
@@ -99,13 +98,13 @@ pub(super) fn parse(call: &Call<'_>) -> Result<Flags, ExitMessage> {
     }
 }
 
-/// Banner, usage, then a complaint, whatever -q says.
+/// Banner, usage, then an error message, even with -q.
 pub(super) fn fatal(complaint: &str) -> ExitMessage {
     let texts = Texts::out(format!("{BANNER}{HELP}")).and_err(format!("\nerror: {complaint}\n\n"));
     ExitMessage { texts, code: 1 }
 }
 
-/// What is said when all flags were read: the banner has been printed by then, unless -q.
+/// A message after all flags were read: the banner has been printed by then, unless -q.
 pub(super) fn behind_banner(quiet: bool, mut said: ExitMessage) -> ExitMessage {
     if !quiet {
         said.texts.0.insert(0, (crate::command::Stream::Out, BANNER.to_owned()));
@@ -113,7 +112,7 @@ pub(super) fn behind_banner(quiet: bool, mut said: ExitMessage) -> ExitMessage {
     said
 }
 
-/// A flag that joust does not carry out, and why.
+/// A flag that joust does not support, and why.
 fn refused(flag: &str, why: &str) -> ExitMessage {
     ExitMessage { texts: Texts::err(format!("error: {flag} is not supported: {why}\n")), code: 1 }
 }
@@ -157,7 +156,7 @@ example:
 
 ";
 
-/// Flags as they come.
+/// The flags during parsing.
 struct TypedFlags {
     flags: Flags,
     threads: i32,
@@ -250,7 +249,7 @@ impl TypedFlags {
         Ok(())
     }
 
-    /// Methods, and what is refused.
+    /// Methods, and rejected flags.
     fn take_further(&mut self, letter: char, value: String) -> Result<(), ExitMessage> {
         match letter {
             'i' => self.heads = true,
@@ -264,7 +263,7 @@ impl TypedFlags {
                 self.body_file = Some(value);
             }
             'F' => {
-                let why = "joust sends no request in its SYN: where the server remembers no cookie it \
+                let why = "joust does not use TCP Fast Open: without a cookie from the server the request \
                            would be sent twice";
                 return Err(refused("-F", why));
             }
@@ -277,7 +276,7 @@ impl TypedFlags {
         Ok(())
     }
 
-    /// A complaint of what was typed.
+    /// An error message about the command line.
     fn complaint(&self, complaint: &str) -> ExitMessage {
         behind_banner(self.flags.quiet, fatal(complaint))
     }
@@ -306,7 +305,9 @@ impl TypedFlags {
             return Err(refused(&format!("-n {requests}"), &why));
         }
         if self.pipeline > PIPELINE_MAX {
-            let why = format!("each connection keeps room for as many, {PIPELINE_MAX} at most");
+            let why = format!(
+                "each connection allocates memory for that many; the maximum is {PIPELINE_MAX}"
+            );
             return Err(refused(&format!("-K {}", self.pipeline), &why));
         }
         if let Some(file) = &self.body_file {
@@ -326,7 +327,7 @@ impl TypedFlags {
     }
 }
 
-/// strtoul(3), of base 10: what is no number is 0.
+/// strtoul(3) with base 10: text that is not a number is 0.
 fn strtoul(text: &str) -> u64 {
     let text = text.trim_start();
     let digits = text.strip_prefix('+').unwrap_or(text);

@@ -1,6 +1,5 @@
-//! weighttp 0.5, the rewrite of 2025: flags like ab's, a report in JSON, latency. Owns what is its own.
-//! Source of the facts: lighttpd/weighttp, `src/weighttp.c` of 2025, and reports of 0.5 that people have
-//! published. Start reading at [`run`].
+//! weighttp 0.5, the rewrite of 2025: flags like ab's, a report in JSON, latency. Owns what differs from 0.4. Source of
+//! the facts: lighttpd/weighttp, `src/weighttp.c` of 2025, and published reports of 0.5. Start reading at [`run`].
 
 mod figures;
 mod flags;
@@ -16,10 +15,10 @@ use self::flags::Flags;
 use super::workers::{Rules, Workers};
 use crate::command::{Call, ExitMessage, Run};
 
-/// What a command line of 0.5 asks for.
+/// Handles a command line of 0.5.
 ///
 /// # Errors
-/// What 0.5 says instead of running.
+/// What 0.5 prints instead of running.
 pub(super) fn run(call: &Call<'_>) -> Result<Run, ExitMessage> {
     let flags = flags::parse(call)?;
     let (plan, request) =
@@ -30,7 +29,7 @@ pub(super) fn run(call: &Call<'_>) -> Result<Run, ExitMessage> {
     let shared = workers.shared();
     let mut scenario: Option<Box<dyn Scenario>> = Some(Box::new(workers));
     if pipeline > 1 {
-        // A user asks, and hears all of it, before it asks again: that is no pipeline.
+        // A user waits for all replies before it sends again, which is not a pipeline.
         scenario = None;
         footnotes.push(
             "with -K weighttp sends more requests than -n and drops them at the end; here -n are sent"

@@ -14,7 +14,7 @@ use crate::command::{Closing, Finished, OutFile, Printer, Progress, Texts};
 pub(super) struct Weighttp {
     flags: Flags,
     shared: Arc<Shared>,
-    /// Requests of thread 1 that progress has told of.
+    /// Requests of thread 1 that progress has reported.
     told: u64,
 }
 
@@ -23,11 +23,11 @@ impl Weighttp {
         Self { flags, shared, told: 0 }
     }
 
-    /// Errors, and lines of progress up to this many requests of thread 1.
+    /// Errors, and lines of progress up to this number of requests of thread 1.
     fn so_far(&mut self, done: u64) -> Texts {
         let todo = part(self.flags.requests, self.flags.threads, 0);
         let mut progress = old::progress(self.told, done, todo);
-        // Where a tenth is no whole number, the rest is told too.
+        // If a tenth is not a whole number, the rest is reported too.
         let every = (todo / 10).max(1);
         if done == todo && self.told < todo && !todo.is_multiple_of(every) {
             progress += "progress: 100% done\n";
@@ -38,7 +38,7 @@ impl Weighttp {
         if progress.is_empty() || self.flags.quiet { texts } else { texts.and_out(progress) }
     }
 
-    /// Requests that thread 1 has done; in a pipeline its share of all.
+    /// Requests that thread 1 has finished; in a pipeline its share of all.
     fn done(&self, done: u64) -> u64 {
         match self.flags.pipeline {
             1 => self.shared.done_by_first.load(Ordering::Relaxed),
@@ -76,7 +76,7 @@ impl Printer for Weighttp {
             texts =
                 texts.and_err(errors.map(|line| format!("error: {line}\n")).collect::<String>());
         }
-        // SIGINT ends the load, and the report is that of what was done, with 0 as exit code.
+        // SIGINT ends the load; the report covers the finished requests, and the exit code is 0.
         let report = text::report(&figures, self.flags.extended);
         let mut texts = match report.is_empty() {
             true => texts.and_err("error: request_count 0\n"),
@@ -90,7 +90,7 @@ impl Printer for Weighttp {
             bytes: text::csv(&figures.sorted).into_bytes(),
             appends: false,
             complaint: format!("error: open({})", path.display()),
-            // The report has been printed by then: 0.5 ends as if it had written the file.
+            // The report has been printed by then: 0.5 exits as if it had written the file.
             code: 0,
         });
         let files = csv.into_iter().collect();

@@ -1,5 +1,5 @@
-//! From the flags of 0.5 to a plan: the request byte for byte, and where it goes. Owns the order of its
-//! header fields. Start reading at [`plan`].
+//! Makes a plan from the flags of 0.5: the request byte for byte, and its server. Owns the order of its header fields.
+//! Start reading at [`plan`].
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -16,7 +16,7 @@ use crate::command::{Call, ExitMessage};
 /// Longest head: weighttp's buffer.
 const HEAD_MAX: usize = 8192;
 
-/// A URL as 0.5 takes it apart.
+/// A URL as 0.5 parses it.
 struct Url<'a> {
     is_tls: bool,
     host: &'a str,
@@ -24,14 +24,14 @@ struct Url<'a> {
     path: &'a str,
 }
 
-/// The plan, and the request as it is sent.
+/// The plan, and the request as sent.
 ///
 /// # Errors
-/// What weighttp says before its first request.
+/// What weighttp prints before its first request.
 pub(super) fn plan(flags: &Flags, call: &Call<'_>) -> Result<(LoadPlan, Vec<u8>), ExitMessage> {
     let url = parse_url(&flags.url)?;
     if url.is_tls && flags.proxy.is_some() {
-        // It would want a tunnel, which weighttp does not know.
+        // It would need a tunnel, which weighttp does not support.
         return Err(fatal("no ssl support yet"));
     }
     let place = place(flags, &url, call)?;
@@ -70,7 +70,7 @@ pub(super) fn plan(flags: &Flags, call: &Call<'_>) -> Result<(LoadPlan, Vec<u8>)
         stop: LoadStop { requests: Some(flags.requests), duration: flags.time_limit },
         timeout: TIMEOUT,
         drain: Nanos::ZERO,
-        // What is a success is counted from the samples.
+        // Successes are counted from the samples.
         verify: Verify { status_min: 0, status_max: 999, ..Verify::default() },
         raw_max: u32::try_from(flags.requests).unwrap_or(u32::MAX).saturating_add(flags.clients),
         ..LoadPlan::get(addr, url.path)
@@ -78,7 +78,7 @@ pub(super) fn plan(flags: &Flags, call: &Call<'_>) -> Result<(LoadPlan, Vec<u8>)
     Ok((plan, bytes))
 }
 
-/// The first colon ends the host, wherever it stands.
+/// The first colon ends the host, wherever it is.
 fn parse_url(whole: &str) -> Result<Url<'_>, ExitMessage> {
     let (is_tls, rest) = scheme(whole);
     let (host, port, path) = match rest.split_once(':') {

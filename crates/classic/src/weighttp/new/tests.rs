@@ -1,4 +1,4 @@
-//! The report of 0.5 written and read back, and its layout where figures are fixed.
+//! Writing the report of 0.5 and parsing it back, and its layout with fixed figures.
 
 use proptest::prelude::*;
 use record::{Carrier, LoadPlan, LoadRecord, Outcome, RequestCounts, Sample};
@@ -35,7 +35,7 @@ fn closing(line: &str, record: &LoadRecord) -> Closing {
     weighttp.closing(&Finished { record, began: Nanos::ZERO, local_time: &local_time })
 }
 
-/// Labels and widths are those of reports of 0.5 that were published.
+/// Labels and widths are those of published reports of 0.5.
 #[test]
 fn a_run_is_printed_as_0_5_prints_it() {
     let reused = Sample { carrier: Carrier::Reused, ..sample(200, Outcome::Ok) };
@@ -78,7 +78,7 @@ fn a_median_far_from_the_mean_is_warned_of() {
         closing(&line, &record(raw.collect(), 1.0)).texts.on(Stream::Err)
     };
     assert_eq!(spans(&[5, 5, 5]), "");
-    // Mean 1, cut; median 2, deviation 0.57.
+    // Mean 1, truncated; median 2, deviation 0.57.
     let told = spans(&[1, 1, 2, 2, 2, 2]);
     assert!(told.contains("WARNING: The median and mean for the response times"), "{told}");
     let quiet = closing("-S -n 2 h", &record(vec![sample(200, Outcome::Ok)], 1.0));

@@ -52,7 +52,7 @@ fn row(name: &str, row: &Row, extended: bool) -> String {
     )
 }
 
-/// What it says of each distribution whose median is far from its mean. The words are ab's.
+/// Its message about each distribution whose median is far from its mean. The words are ab's.
 pub(super) fn warnings(figures: &Figures) -> String {
     let rows = [
         ("connect times", &figures.connect),

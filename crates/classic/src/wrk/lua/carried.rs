@@ -1,8 +1,8 @@
-//! Values on their way from one Lua state to another. Owns which may go. Start reading at [`Carried`].
+//! Values that pass from one Lua state to another. Owns which may pass. Start reading at [`Carried`].
 
 use mlua::{Lua, Value};
 
-/// A value without a state.
+/// A value outside of any state.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Carried {
     Nil,
@@ -12,14 +12,14 @@ pub(super) enum Carried {
     Table(Vec<(Carried, Carried)>),
 }
 
-/// Deepest nesting of tables; one that holds itself has no end.
+/// Deepest nesting of tables; a table that contains itself would never end.
 const DEPTH_MAX: usize = 100;
 
 impl Carried {
-    /// Takes a value out of its state.
+    /// Copies a value out of its state.
     ///
     /// # Errors
-    /// As wrk says it, of a value that lives in one state only.
+    /// wrk's message for a value that cannot leave its state.
     pub(super) fn take(value: &Value) -> Result<Self, String> {
         Self::take_within(value, DEPTH_MAX)
     }
@@ -45,7 +45,7 @@ impl Carried {
         })
     }
 
-    /// Puts it into a state.
+    /// Copies it into a state.
     pub(super) fn put(&self, lua: &Lua) -> mlua::Result<Value> {
         Ok(match self {
             Self::Nil => Value::Nil,

@@ -1,12 +1,12 @@
-//! wrk's scripts. Owns the Lua states, one a thread and one for setup() and done(), and what passes between
-//! them. Start reading at [`Scripts::prepare`].
+//! wrk's scripts. Owns the Lua states, one per thread and one for setup() and done(), and what passes between them.
+//! Start reading at [`Scripts::prepare`].
 //!
-//! The order is wrk's: the script runs in the first state, the address is looked up there; then for
-//! each thread it runs in its own state, setup() is called in the first and init() in that one.
-//! What a script cannot change is no business of Lua's while the load is on ([`Asks`]).
+//! The order is wrk's: the script runs in the first state, and looks up the address there. Then, for each thread, the
+//! script runs in the thread's state, setup() is called in the first and init() in the thread's. During the load Lua is
+//! only called for what a script can change ([`Asks`]).
 //!
-//! Cost of a request that a script makes: a call into LuaJIT and back (about a microsecond), and what
-//! the script does.
+//! Cost of a request that a script makes: a call into LuaJIT and back (about a microsecond), and the work of the
+//! script.
 
 mod carried;
 mod requests;
@@ -33,26 +33,26 @@ pub(super) struct Script {
     pub(super) source: Vec<u8>,
 }
 
-/// All that is Lua in one run.
+/// All Lua states of one run.
 pub(super) struct Scripts {
     main: State,
     threads: Vec<State>,
     shared: Arc<Shared>,
     asks: Asks,
-    /// What each thread asks first, empty where only its own request() knows; and where it asks.
+    /// The first request of each thread, empty if only its own request() knows it; and its address.
     firsts: Vec<Vec<u8>>,
     places: Vec<SocketAddr>,
     counts: Mutex<Option<ScriptCounts>>,
 }
 
-/// What of a load the script decides: its functions, as they were when it began.
+/// What the script decides about a load: its functions, as they were when it began.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Asks {
-    /// `request`: what is asked.
+    /// `request`: the request.
     pub(super) requests: bool,
-    /// `delay`: a pause before each.
+    /// `delay`: a pause before each request.
     pub(super) delay: bool,
-    /// `response`: it wants to see what was answered.
+    /// `response`: it wants to see the replies.
     pub(super) response: bool,
     /// `done`.
     pub(super) done: bool,
@@ -61,18 +61,18 @@ pub(super) struct Asks {
 }
 
 impl Scripts {
-    /// All states, until the first request could be sent. `complaints` gathers what Lua says of a
-    /// script that does not load, which does not keep wrk from its load.
+    /// Creates all states, up to the point where the first request could be sent. `complaints` collects Lua's errors of
+    /// a script that does not load, which does not stop wrk.
     ///
     /// # Errors
-    /// What wrk says instead of running.
+    /// What wrk prints instead of running.
     pub(super) fn prepare(
         flags: &Flags,
         script: Option<&Script>,
         world: &dyn Surroundings,
         complaints: &mut String,
     ) -> Result<Self, ExitMessage> {
-        // Without a script all threads ask the same, and nobody sees their states.
+        // Without a script all threads send the same, and their states are never used.
         let n_threads = if script.is_some() { flags.threads as usize } else { 1 };
         let shared = Arc::new(Shared::new(world, n_threads));
         let mut start = || -> Result<State, ExitMessage> {
@@ -122,7 +122,7 @@ impl Scripts {
                 // Only the first thread's request() is called before the load, as in wrk.
                 firsts.push(Vec::new());
             } else {
-                // What init() made of this thread's `wrk`: perhaps another path.
+                // init() may have changed this thread's `wrk`, for example the path.
                 firsts.push(shared.outcome(state.ask())?);
             }
             threads.push(state);
@@ -134,23 +134,22 @@ impl Scripts {
         Ok(scripts)
     }
 
-    /// What a thread asks first, and always where [`Asks::requests`] is not.
+    /// A thread's first request, which is the only one unless [`Asks::requests`].
     pub(super) fn first(&self, thread: usize) -> &[u8] {
         self.of::<Vec<u8>>(&self.firsts, thread)
     }
 
-    /// A thread's own; without a script the first one's stands for all.
+    /// A thread's own item; without a script the first one is used for all.
     fn of<'a, T>(&self, each: &'a [T], thread: usize) -> &'a T {
         each.get(thread).unwrap_or(&each[0])
     }
 
-    /// Where each thread asks.
+    /// The address of each thread.
     pub(super) fn places(&self) -> &[SocketAddr] {
         &self.places
     }
 
-    /// Whether every thread asks the same as often as it can, and nothing else is to be done: then a
-    /// plan says it all.
+    /// Whether every thread sends the same request as often as it can, and nothing else: then a plan is enough.
     pub(super) fn is_static(&self) -> bool {
         let Asks { requests, delay, response, pipeline, .. } = self.asks;
         let is_one_place = self.places.windows(2).all(|pair| pair[0] == pair[1]);
@@ -159,24 +158,24 @@ impl Scripts {
         !requests && !delay && !response && is_one
     }
 
-    /// What happened that ends wrk.
+    /// The error that ends wrk, if any.
     pub(super) fn failure(&self) -> Option<ExitMessage> {
         self.shared.failure()
     }
 
-    /// What the users counted, where there were any.
+    /// The users' counts, if there were users.
     pub(super) fn counts(&self) -> Option<ScriptCounts> {
         let mut counts = self.counts.lock().expect("nobody panics with it").clone()?;
         counts.is_stopped = self.shared.are_all_stopped();
         Some(counts)
     }
 
-    /// Writes out what scripts have printed: C's buffer is not ours.
+    /// Flushes what scripts have printed: C's buffer is separate from ours.
     pub(super) fn flush(&self) {
         self.main.flush();
     }
 
-    /// Calls done(), where there is one.
+    /// Calls done(), if it exists.
     pub(super) fn done(&self, figures: Figures) {
         if self.asks.done {
             let summary = self.main.summary(&figures);
@@ -190,12 +189,12 @@ impl Scripts {
 
 impl Drop for Scripts {
     fn drop(&mut self) {
-        // The states hold what they share, and that holds the states.
+        // The states hold the shared data, which holds the states; this breaks the cycle.
         self.shared.forget();
     }
 }
 
-/// What LuaJIT says of an error that nobody catches, as it ends the process.
+/// LuaJIT's message for an uncaught error, which ends the process.
 fn panicked(why: &str) -> ExitMessage {
     let text = format!("PANIC: unprotected error in call to Lua API ({why})\n");
     ExitMessage { texts: Texts::err(text), code: 1 }

@@ -1,10 +1,10 @@
-//! The requests in what a script asks: where each ends, and what is wrong with the first that is none. Owns
-//! a reading of requests that is no stricter than wrk's. Start reading at [`split`].
+//! Splits the text that a script returns into requests, and reports the first invalid one. Owns a parser that is as
+//! lenient as wrk's. Start reading at [`split`].
 
 use std::fmt;
 use std::ops::Range;
 
-/// What is no request, and where: line and column from 1.
+/// What is wrong, and where: line and column from 1.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Wrong {
     what: &'static str,
@@ -57,10 +57,10 @@ const METHODS: [&str; 33] = [
 
 const INCOMPLETE: &str = "incomplete request";
 
-/// The place of each request, one behind the other up to the end.
+/// The range of each request; they follow each other up to the end.
 ///
 /// # Errors
-/// As wrk says it.
+/// wrk's message.
 pub(super) fn split(bytes: &[u8]) -> Result<Vec<Range<usize>>, Wrong> {
     let mut reader = Reader { bytes, at: 0 };
     let mut found = Vec::new();
@@ -93,7 +93,7 @@ impl Reader<'_> {
         self.bytes.get(self.at).copied().ok_or(INCOMPLETE)
     }
 
-    /// Up to that byte, which is passed over; all before it is to be allowed.
+    /// Reads up to that byte and skips it; all bytes before it must be allowed.
     fn until(
         &mut self,
         end: u8,
@@ -111,7 +111,7 @@ impl Reader<'_> {
         Ok(start..self.at - 1)
     }
 
-    /// Up to the end of a line, without the CR before it.
+    /// Reads up to the end of a line, without the CR before it.
     fn line(&mut self) -> Result<Range<usize>, &'static str> {
         let line = self.until(b'\n', |_| true, INCOMPLETE)?;
         let has_cr = self.bytes[line.clone()].ends_with(b"\r");
@@ -119,7 +119,7 @@ impl Reader<'_> {
     }
 
     fn request(&mut self) -> Result<(), &'static str> {
-        // Empty lines before a request are passed over.
+        // Empty lines before a request are skipped.
         while matches!(self.next()?, b'\r' | b'\n') {
             self.at += 1;
         }
@@ -130,7 +130,7 @@ impl Reader<'_> {
         }
         let is_connect = self.bytes[start..].starts_with(b"CONNECT ");
         if self.next()?.is_ascii_alphabetic() && !is_connect {
-            // A scheme, as in what a proxy is asked.
+            // A scheme, as in a request to a proxy.
             while self.next()?.is_ascii_alphabetic() {
                 self.at += 1;
             }
@@ -241,7 +241,7 @@ mod tests {
         assert_eq!(lengths(&all), Ok(vec![GET.len(), POST.len(), CHUNKED.len(), GET.len()]));
     }
 
-    /// Words and places are those of Debian's wrk.
+    /// Messages and positions are those of Debian's wrk.
     #[test]
     fn what_is_no_request_is_told_as_wrk_tells_it() {
         let cases = [

@@ -1,5 +1,5 @@
-//! What the states of a run share: addresses, who was stopped, what ends the run. Owns the locks; no one
-//! of them is held while Lua runs. Start reading at [`Shared`].
+//! What the states of a run share: addresses, stopped threads, the error that ends the run. Owns the locks; none of
+//! them is held while Lua runs. Start reading at [`Shared`].
 
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -14,16 +14,16 @@ use crate::wrk::stats::Stats;
 use crate::wrk::url::port_of;
 
 pub(super) struct Shared {
-    /// Whether the environment says where modules are (LUA_PATH), as Lua itself then reads it.
+    /// Whether the environment sets the module path (LUA_PATH), which Lua itself then reads.
     pub(super) has_own_path: bool,
     network: Arc<dyn Network>,
     threads: Mutex<Vec<Lua>>,
-    /// Where each thread asks; `None` until it was set up.
+    /// The address of each thread; `None` before its setup.
     places: Mutex<Vec<Option<SocketAddr>>>,
     stopped: Vec<AtomicBool>,
     is_over: AtomicBool,
     failure: Mutex<Option<ExitMessage>>,
-    /// Why the last connection was not made that was tried.
+    /// Why the last attempted connection failed.
     refusal: Mutex<String>,
     figures: Mutex<Figures>,
 }
@@ -47,7 +47,7 @@ impl Shared {
         locked(&self.threads).push(lua.clone());
     }
 
-    /// The state of a thread that has one.
+    /// The state of a thread, if it has one.
     pub(super) fn thread(&self, number: usize) -> Option<Lua> {
         locked(&self.threads).get(number).cloned()
     }
@@ -66,7 +66,7 @@ impl Shared {
         }
     }
 
-    /// Where there is none, wrk ends, whoever asked.
+    /// If there is none, wrk ends, whoever called.
     pub(super) fn lookup(&self, host: &str, service: &str) -> Result<Vec<SocketAddr>, String> {
         let found = match port_of(service) {
             Some(port) => self.network.lookup(host, port).map_err(|error| reason(&error)),
@@ -97,12 +97,12 @@ impl Shared {
         }
     }
 
-    /// stop() before the load begins stops nothing.
+    /// A stop() before the load begins has no effect.
     pub(super) fn begin(&self) {
         self.stopped.iter().for_each(|stopped| stopped.store(false, Ordering::Relaxed));
     }
 
-    /// Whether a thread is to ask no more.
+    /// Whether a thread should send no more requests.
     pub(super) fn is_stopped(&self, number: usize) -> bool {
         let stopped = self.stopped.get(number).is_some_and(|it| it.load(Ordering::Relaxed));
         stopped || self.is_over.load(Ordering::Relaxed)
@@ -112,7 +112,7 @@ impl Shared {
         self.stopped.iter().all(|stopped| stopped.load(Ordering::Relaxed))
     }
 
-    /// Ends all; what was said first holds.
+    /// Ends the run; the first message counts.
     pub(super) fn fail(&self, said: ExitMessage) {
         locked(&self.failure).get_or_insert(said);
         self.is_over.store(true, Ordering::Relaxed);
@@ -122,7 +122,7 @@ impl Shared {
         locked(&self.failure).clone()
     }
 
-    /// What a call into Lua came to: also where it went well, what it asked for may end wrk.
+    /// The result of a call into Lua: even a successful call may have ended wrk.
     pub(super) fn outcome<T>(&self, result: Result<T, String>) -> Result<T, ExitMessage> {
         match self.failure() {
             Some(said) => Err(said),
@@ -134,7 +134,7 @@ impl Shared {
         *locked(&self.figures) = figures;
     }
 
-    /// By the name that the prelude has for them.
+    /// By their name in the prelude.
     pub(super) fn with_stats<T>(&self, name: &str, of: impl FnOnce(&Stats) -> T) -> T {
         let figures = locked(&self.figures);
         of(if name == "latency" { &figures.latency } else { &figures.rates })
@@ -145,7 +145,7 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().expect("nobody panics while it is held")
 }
 
-/// The resolver's own words, without what Rust says before them.
+/// The resolver's own message, without the prefix that Rust adds.
 fn reason(error: &std::io::Error) -> String {
     let text = error.to_string();
     let prefix = "failed to lookup address information: ";

@@ -1,5 +1,5 @@
-//! One Lua state: the prelude in it, what it may ask of joust, and how joust calls it. Owns all that is
-//! mlua's. Start reading at [`State::new`].
+//! One Lua state: the prelude in it, the functions that it may call in joust, and how joust calls it. Owns all use of
+//! mlua. Start reading at [`State::new`].
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -27,15 +27,15 @@ pub(super) struct State {
     flush: Function,
 }
 
-/// Where `require` looks, as in Debian's wrk: here, in /usr/local and in /usr.
+/// Where `require` searches, as in Debian's wrk: the current folder, /usr/local and /usr.
 const PATH: &str = "./?.lua;/usr/share/luajit-2.1/?.lua;/usr/local/share/lua/5.1/?.lua;\
     /usr/local/share/lua/5.1/?/init.lua;/usr/share/lua/5.1/?.lua;/usr/share/lua/5.1/?/init.lua";
 
 impl State {
-    /// With the prelude in it, and no script.
+    /// A state with the prelude, and without a script.
     pub(super) fn new(flags: &Flags, shared: &Arc<Shared>) -> mlua::Result<Self> {
-        // mlua keeps the libraries back by which a script could break memory (ffi, debug), and modules
-        // in C. pcall is Lua's own: nothing here panics in the middle of a script.
+        // mlua leaves out the libraries with which a script could corrupt memory (ffi, debug), and modules in C. pcall
+        // is Lua's own: nothing here panics inside a script.
         let options = LuaOptions::new().catch_rust_panics(false);
         let lua = Lua::new_with(StdLib::ALL_SAFE, options)?;
         if !shared.has_own_path {
@@ -65,7 +65,7 @@ impl State {
         &self.lua
     }
 
-    /// Runs a script. A first line for the kernel is no Lua.
+    /// Runs a script. A first line that begins with `#` is skipped.
     pub(super) fn run(&self, source: &[u8], name: &str) -> Result<(), String> {
         let shebang = source.starts_with(b"#");
         let end = source.iter().position(|byte| *byte == b'\n').unwrap_or(source.len());
@@ -74,7 +74,7 @@ impl State {
         result(self.run.call((source, name))).map(drop)
     }
 
-    /// Looks the host up; gives how many of its addresses answer.
+    /// Looks the host up; returns how many of its addresses answer.
     pub(super) fn resolve(&self, host: &str, service: &str) -> Result<usize, String> {
         let n = result(self.resolve.call((host, service)))?;
         Ok(n.as_usize().unwrap_or(0))
@@ -84,7 +84,7 @@ impl State {
         result(self.setup.call(thread)).map(drop)
     }
 
-    /// `args`: the URL, which is number 0, and what stands behind it.
+    /// `args`: the URL, which is number 0, and the arguments after it.
     pub(super) fn init(&self, thread: usize, args: &[String]) -> Result<(), String> {
         let table = self.lua.create_table().map_err(|error| error.to_string())?;
         for (number, arg) in args.iter().enumerate() {
@@ -98,7 +98,7 @@ impl State {
         self.has.call(name).unwrap_or(false)
     }
 
-    /// What is asked next. What is no text is nothing.
+    /// The next request. A result that is not text counts as empty.
     pub(super) fn ask(&self) -> Result<Vec<u8>, String> {
         match result(self.ask.call(()))? {
             Value::String(text) => Ok(text.as_bytes().to_vec()),
@@ -109,7 +109,7 @@ impl State {
         }
     }
 
-    /// Tells the script of a reply. Of fields with one name the last one stays.
+    /// Passes a reply to the script. If several fields have the same name, the last one counts.
     pub(super) fn answer(&self, status: u16, head: &[u8], body: &[u8]) -> Result<(), String> {
         let told = || -> mlua::Result<MultiValue> {
             let headers = self.lua.create_table()?;
@@ -155,13 +155,13 @@ impl State {
     }
 
     pub(super) fn flush(&self) {
-        // Where standard output is closed there is nobody to tell.
+        // If standard output is closed, there is nobody to report to.
         self.flush.call::<()>(()).ok();
     }
 }
 
-/// What the prelude gives back: whether all went well, then the result or the error. An error that is
-/// no text is a question mark, as in LuaJIT.
+/// The prelude's return values: a success flag, then the result or the error. An error that is not text becomes a
+/// question mark, as in LuaJIT.
 fn result(called: mlua::Result<MultiValue>) -> Result<Value, String> {
     let mut values = called.map_err(|error| error.to_string())?;
     let went_well = values.pop_front().is_some_and(|value| value == Value::Boolean(true));
@@ -176,7 +176,7 @@ fn result(called: mlua::Result<MultiValue>) -> Result<Value, String> {
     })
 }
 
-/// The fields of a head, as they stand there: wrk leaves blanks at the end of a value.
+/// The fields of a head, unchanged: wrk keeps blanks at the end of a value.
 fn fields(head: &[u8]) -> impl Iterator<Item = (&[u8], &[u8])> {
     head.split(|byte| *byte == b'\n').skip(1).filter_map(|line| {
         let colon = line.iter().position(|byte| *byte == b':')?;
@@ -185,7 +185,7 @@ fn fields(head: &[u8]) -> impl Iterator<Item = (&[u8], &[u8])> {
     })
 }
 
-/// What the URL and -H say.
+/// The values of the URL and -H.
 fn given(lua: &Lua, flags: &Flags) -> mlua::Result<Table> {
     let url = &flags.url;
     let given = lua.create_table()?;
@@ -194,7 +194,7 @@ fn given(lua: &Lua, flags: &Flags) -> mlua::Result<Table> {
     given.set("port", url.port.as_deref())?;
     given.set("path", url.path.as_str())?;
     let headers = lua.create_table()?;
-    // Only what has a space behind its first colon.
+    // Only headers with a space after the first colon.
     for (name, value) in flags.headers.iter().filter_map(|header| header.split_once(':')) {
         if let Some(value) = value.strip_prefix(' ') {
             headers.push(lua.create_sequence_from([name, value])?)?;
@@ -204,7 +204,7 @@ fn given(lua: &Lua, flags: &Flags) -> mlua::Result<Table> {
     Ok(given)
 }
 
-/// What the prelude asks of joust. Each gives its result, or nothing and a text: see there.
+/// The functions of joust that the prelude calls. Each returns its result, or nothing and a text: see there.
 fn native(lua: &Lua, shared: &Arc<Shared>) -> mlua::Result<Table> {
     let native = lua.create_table()?;
     let own = || Arc::clone(shared);

@@ -1,5 +1,5 @@
-//! Users whom a script plays: each connection asks what request() gives, and waits as delay() says. Owns
-//! their turns and what wrk counts of them. Start reading at [`ScriptUsers`].
+//! Users that a script plays: each connection sends what request() returns, and waits as delay() says. Owns their turns
+//! and what wrk counts of them. Start reading at [`ScriptUsers`].
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use crate::wrk::script_counts::ScriptCounts;
 /// All users of a load.
 pub(crate) struct ScriptUsers {
     scripts: Arc<Scripts>,
-    /// Of the places to which threads send: its number in the plan, by thread.
+    /// The number, in the plan, of each thread's origin.
     origins: Vec<u32>,
 }
 
@@ -40,7 +40,7 @@ impl Scenario for ScriptUsers {
     }
 }
 
-/// Those of one thread.
+/// The users of one thread.
 struct OfThread<'s> {
     scripts: &'s Scripts,
     state: &'s State,
@@ -56,7 +56,7 @@ struct OfThread<'s> {
 #[derive(Debug, Clone, Copy, Default)]
 struct Awaited {
     n: usize,
-    /// Whether all that was answered since it asked was answered well.
+    /// Whether all replies since its last turn were good.
     is_well: bool,
 }
 
@@ -72,7 +72,7 @@ impl Users for OfThread<'_> {
         self.turn()
     }
 
-    /// A user of a thread that was stopped asks nothing, and so leaves.
+    /// A user of a stopped thread sends nothing, and so leaves.
     fn ask(&mut self, user: u32, asking: &mut Asking) {
         if self.is_over() {
             return;
@@ -134,7 +134,7 @@ impl Users for OfThread<'_> {
                 return Turn::Leaves;
             }
         }
-        // Where a connection was lost wrk asks again at once.
+        // After a lost connection wrk sends again at once.
         if n > 0 || !are_all_well { Turn::after(Nanos::ZERO) } else { self.turn() }
     }
 }
@@ -144,13 +144,13 @@ impl OfThread<'_> {
         self.scripts.shared.is_stopped(self.thread)
     }
 
-    /// The next turn, after the pause that the script wants.
+    /// The next turn, after the pause that the script requests.
     fn turn(&self) -> Turn {
         if !self.scripts.asks.delay {
             return Turn::after(Nanos::ZERO);
         }
         match self.state.pause() {
-            // Below zero, or no number, it is no pause; and no pause is longer than any load.
+            // A negative or invalid number is no pause; and no pause is longer than any load.
             Ok(millis) => Turn::after(Nanos::from_secs_f64(millis.trunc() / 1e3)),
             Err(why) => {
                 self.scripts.shared.fail(panicked(&why));
@@ -161,7 +161,7 @@ impl OfThread<'_> {
 }
 
 impl Drop for OfThread<'_> {
-    /// The thread's load is over: its counts join those of the others.
+    /// The thread's load has ended: its counts are added to those of the others.
     fn drop(&mut self) {
         let mut sum = self.scripts.counts.lock().expect("nobody panics with it");
         let sum = sum.get_or_insert_default();

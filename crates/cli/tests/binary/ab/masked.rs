@@ -1,7 +1,7 @@
-//! What of ab's output is determined, and what is measured. Owns the masks: a figure becomes its width
-//! or its decimals, so that layouts can be compared exactly; must not touch anything determined.
+//! Separates what is determined in ab's output from what is measured. Owns the masks: a measured figure becomes its
+//! width or its decimals, so that layouts can be compared exactly; must not touch anything determined.
 
-/// Labels of lines whose number stands at the left, with decimals.
+/// Labels of lines with a left-aligned number with decimals.
 const LEFT: [&str; 6] = [
     "Time taken for tests:",
     "Requests per second:",
@@ -12,11 +12,11 @@ const LEFT: [&str; 6] = [
     "<tr",
 ];
 
-/// Labels of rows whose numbers stand at the right of columns.
+/// Labels of rows with right-aligned numbers.
 const RIGHT: [&str; 4] = ["Connect:", "Processing:", "Waiting:", "Total: "];
 
-/// A report with the port and what is measured masked. Warnings of means and medians depend on what
-/// is measured, and go.
+/// A report with the port and measured figures masked. Warnings about means and medians depend on measurements, and are
+/// removed.
 pub fn report(text: &str, port: Option<u16>) -> String {
     let text = match port {
         Some(port) => text.replace(&port.to_string(), "PORT"),
@@ -48,7 +48,7 @@ fn masked(line: &str) -> String {
     }
 }
 
-/// Numbers with the blanks before them become their width together.
+/// Numbers with the blanks before them are replaced by their total width.
 fn columns(line: &str) -> String {
     let mut masked = String::new();
     let mut number = String::new();
@@ -71,7 +71,7 @@ fn width(number: &str) -> String {
     if has_digits { format!("<{}>", number.len()) } else { number.to_owned() }
 }
 
-/// Numbers with a point become `#` and as many decimals; those in cells of 5 their width.
+/// Numbers with a point become `#` and as many decimals; those in cells of 5 become their width.
 fn decimals(line: &str) -> String {
     if line.starts_with("<tr") && line.contains(">    ") {
         return line.chars().map(|c| if c.is_ascii_digit() { ' ' } else { c }).collect();

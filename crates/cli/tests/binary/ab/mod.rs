@@ -1,6 +1,6 @@
-//! `joust ab` beside the real ab: the same arguments against servers that answer alike. Layouts are
-//! compared exactly, and every figure that is determined. Owns the cases; they are data.
-//! Start reading at [`compare`].
+//! `joust ab` beside the real ab: the same arguments against servers that answer alike. Layouts,
+//! and all determined figures, are compared exactly. Owns the cases; they are data. Start reading
+//! at [`compare`].
 
 mod masked;
 pub(super) mod scripted;
@@ -11,7 +11,7 @@ use std::process::{Command, Output, Stdio};
 use self::scripted::Manner;
 use super::{Server, joust};
 
-/// Whether there is an ab here to compare with; says so where there is none.
+/// Whether there is an ab here to compare with; notes the skipped test if not.
 fn has_ab() -> bool {
     let found = Command::new("ab").arg("-V").output().is_ok();
     if !found {
@@ -20,7 +20,7 @@ fn has_ab() -> bool {
     found
 }
 
-/// What either of them is run as.
+/// The two programs.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Tool {
     Real,
@@ -58,8 +58,8 @@ fn seen(output: &Output, port: impl Into<Option<u16>>) -> Seen {
     Seen { stdout, stderr, code: output.status.code() }
 }
 
-/// Runs both, each against a server of its own that begins anew; `line` has `URL` for `http://` or
-/// `https://`, address and port.
+/// Runs both, each against a fresh server; `line` has `URL` for `http://` or `https://`, address
+/// and port.
 fn compare<S>(line: &str, start: impl Fn() -> (S, u16, &'static str)) {
     let [real, ours] = [Tool::Real, Tool::Ours].map(|tool| {
         let (_server, port, scheme) = start();
@@ -203,7 +203,7 @@ fn https_is_reported_as_ab_reports_it() {
     for line in ["-n 5 URL/", "-n 5 -k -f TLS1.2 URL/", "-n 5 -I URL/", "-n 5 -w URL/"] {
         compare(line, || served(&["--tls-self-signed"]));
     }
-    // By name, which TLS then says.
+    // By name, which TLS then sends.
     let (_server, port, _) = served(&["--tls-self-signed"]);
     let line = format!("-n 2 https://localhost:{port}/");
     let [real, ours] = [Tool::Real, Tool::Ours].map(|tool| seen(&tool.run(&line), port));
@@ -285,7 +285,7 @@ fn the_request_is_ab_s_byte_for_byte() {
     }
 }
 
-/// A header with a space in its value cannot stand in the lines of other tests.
+/// A header with a space in its value cannot be in the lines of other tests.
 #[test]
 fn arguments_reach_ab_as_they_are_and_footnotes_stay_out_of_them() {
     let server = Manner::Lengths.start();
@@ -343,7 +343,7 @@ fn a_time_limit_ends_it_and_ctrl_c_too() {
         let pid = child.id().to_string();
         assert!(Command::new("kill").args(["-s", "INT", &pid]).status().unwrap().success());
         let Seen { stdout, stderr, code } = seen(&child.wait_with_output().unwrap(), port);
-        // How many there were by then is not determined.
+        // The number of requests by then is not determined.
         let counts = |line: &&str| !line.contains(" requests:") && !line.contains("transferred:");
         (stdout.lines().filter(counts).collect::<Vec<_>>().join("\n"), stderr, code)
     };
@@ -372,7 +372,7 @@ fn files_have_ab_s_rows_and_gnuplot_reads_them() {
     assert!(totals.is_sorted() && totals[0] >= 2, "by total time, in milliseconds: {totals:?}");
     if has_ab() {
         let shape = |text: &str| -> Vec<String> {
-            // Three decimals each, and whatever whole part was measured.
+            // Three decimals each, with any integer part.
             let row = |line: &str| match line.split_once(',') {
                 Some((percent, time)) => {
                     let decimals = time.split_once('.').map_or(time, |(_, part)| part);
@@ -395,7 +395,7 @@ fn files_have_ab_s_rows_and_gnuplot_reads_them() {
     assert_eq!(refused.status.code(), Some(111), "there is no report, and so no file");
 }
 
-/// The line of a hundred tutorials, and what gnuplot makes of the column.
+/// The line of a hundred tutorials, and gnuplot's reading of the column.
 fn plot(tsv: &Path, n_rows: u32) {
     let commands = format!(
         "set terminal dumb; set datafile separator '\\t'; \
@@ -408,7 +408,7 @@ fn plot(tsv: &Path, n_rows: u32) {
     };
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(output.status.success(), "{said}");
-    // `every ::2` leaves out the heading and the first request: as tutorials have it.
+    // `every ::2` skips the heading and the first request, as in tutorials.
     let rows = format!("rows {}", n_rows - 1);
     let said = said.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(said.contains(&rows), "{said}");

@@ -1,5 +1,5 @@
-//! Servers that answer ab as a test says, down to the way in which they end a connection: what real
-//! servers do once in a thousand requests these do at the fifth.
+//! Servers that answer ab as a test specifies, including how they end a connection: what real
+//! servers do once in a thousand requests, these do at the fifth.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use crate::scripted::{Connection, Scripted};
 /// What it does at its fifth request, or at each.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Manner {
-    /// Nothing special; keeps what it was asked.
+    /// Nothing special; it records its requests.
     Plain,
     /// The fifth connection is reset, before a reply or within one.
     ResetBefore,
@@ -20,11 +20,11 @@ pub enum Manner {
     Hangs,
     /// Every reply is chunked.
     Chunked,
-    /// Every body ends with its connection, and no length is told.
+    /// Every body ends with its connection, without a length.
     Unbounded,
     /// Every third reply has another length.
     Lengths,
-    /// Every reply is a redirect without a body, by a server that has no name.
+    /// Every reply is a redirect without a body, from a server that does not name itself.
     Nameless,
 }
 
@@ -42,7 +42,7 @@ fn serve(connection: &mut Connection, manner: Manner) {
             Manner::ResetBefore if nth == 5 => return connection.reset(),
             Manner::ResetWithin if nth == 5 => {
                 connection.send(b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nab");
-                // The client has read it by then, or the reset would take it away.
+                // The client has read it by then; otherwise the reset would discard it.
                 std::thread::sleep(Duration::from_millis(100));
                 return connection.reset();
             }

@@ -1,6 +1,6 @@
-//! `joust siege` beside the real siege: the same arguments against servers that answer alike. Layouts
-//! are compared exactly, and every figure that is determined. Owns the cases; they are data. Neither
-//! sees a home but the test's own. Start reading at [`Field::compare`].
+//! `joust siege` beside the real siege: the same arguments against servers that answer alike. Layouts, and all
+//! determined figures, are compared exactly. Owns the cases; they are data. Both use only the test's own home folder.
+//! Start reading at [`Field::compare`].
 
 mod site;
 
@@ -11,12 +11,12 @@ use std::time::Duration;
 use self::site::Site;
 use super::{Server, joust};
 
-/// What the real siege puts into a home, but for JSON.
+/// What the real siege writes to a home folder, except for JSON.
 const CONF: &str = "verbose = true\ncolor = off\nparser = true\nconnection = close\nlimit = 255\n\
     protocol = HTTP/1.1\nchunked = true\nconcurrent = 1\naccept-encoding = gzip, deflate\n\
     nofollow = ads.test\nlogin = u:p:R\n";
 
-/// Longest run of either.
+/// Longest run of either tool.
 const LIMIT: &str = "20";
 
 fn has_siege() -> bool {
@@ -33,12 +33,12 @@ enum Tool {
     Ours,
 }
 
-/// A home of the test's own, and a configuration file.
+/// A home folder of the test, and a configuration file.
 struct Field {
     folder: tempfile::TempDir,
 }
 
-/// Both outputs and the exit code, masked; lines of stdout sorted, since users run at once.
+/// Both outputs and the exit code, masked; lines of stdout are sorted, because users run in parallel.
 #[derive(Debug, PartialEq, Eq)]
 struct Seen {
     stdout: Vec<String>,
@@ -73,7 +73,7 @@ impl Field {
         command
     }
 
-    /// The same, but that it ends at last: siege goes on where others complain.
+    /// The same with a time limit: siege continues after errors that stop other tools.
     fn bounded(&self, tool: Tool, words: &[String]) -> Command {
         let inner = self.command(tool, words);
         let mut command = Command::new("timeout");
@@ -87,15 +87,15 @@ impl Field {
         self.bounded(tool, words).output().expect("it starts")
     }
 
-    /// Runs both against what `line` names: `URL` for a site's; words with blanks in quotes. The
-    /// requests are to be the same too.
+    /// Runs both against what `line` names: `URL` is a site's; words with blanks are quoted. The requests must be equal
+    /// too.
     fn compare(&self, line: &str, site: Option<&Site>) {
         let url = site.map(Site::url).unwrap_or_default();
         let words = words(&line.replace("URL", &url));
         let [real, ours] = [Tool::Real, Tool::Ours].map(|tool| {
             let seen = seen(&self.run(tool, &words));
             let mut asked = site.map(Site::asked).unwrap_or_default();
-            // The answer to a digest has something random in it.
+            // The answer to a digest challenge contains something random.
             for request in &mut asked {
                 if let Some(at) = request.find(", response=") {
                     request.truncate(at);
@@ -111,7 +111,7 @@ impl Field {
     }
 }
 
-/// Words between blanks, but for those in quotes.
+/// Splits at blanks, except inside quotes.
 fn words(line: &str) -> Vec<String> {
     let mut words = Vec::new();
     for (at, part) in line.split('\'').enumerate() {
@@ -123,7 +123,7 @@ fn words(line: &str) -> Vec<String> {
     words
 }
 
-/// Labels whose numbers are measured.
+/// Labels with measured numbers.
 const MEASURED: [&str; 14] = [
     "Elapsed time:",
     "Response time:",
@@ -141,7 +141,7 @@ const MEASURED: [&str; 14] = [
     "\"shortest_transaction\":",
 ];
 
-/// Measured numbers, times of lines and of the day become their width.
+/// Measured numbers and times are replaced by their width.
 fn masked(line: &str) -> String {
     let is_measured =
         MEASURED.iter().any(|label| line.trim_start_matches(['\t', '{']).starts_with(label));
@@ -230,8 +230,8 @@ fn users_do_what_siege_s_users_do() {
         "-r1 URL/to-half",
         "-r1 URL/half.html",
         "-r1 --no-follow URL/to-path",
-        // One user each: siege's users share the line with credentials, and one that begins when
-        // another has ended may get its thread's number, and so its cookies.
+        // One user each: siege's users share the header line with credentials, and a user that begins when another has
+        // ended may get its thread's number, and so its cookies.
         "-r2 URL/login",
         "-r1 URL/digest",
         "-r2 URL/closed",
@@ -341,7 +341,7 @@ fn every_layout_is_siege_s() {
         println!("{line}");
         field.compare(line, Some(&site));
     }
-    // As shipped: -g asks with HEAD.
+    // As shipped: -g uses HEAD.
     Field::new("gmethod = HEAD\n").compare("-g URL/plain", Some(&site));
 }
 
@@ -403,7 +403,7 @@ fn the_log_has_siege_s_rows() {
             let mut fields: Vec<String> = row.split(',').map(str::to_owned).collect();
             let is_row = fields.len() == 10 && !row.contains("Date");
             for (at, field) in fields.iter_mut().enumerate().filter(|_| is_row) {
-                // Counts and data are determined.
+                // Only counts and data are determined.
                 if ![1, 3, 8, 9].contains(&at) {
                     *field = field.len().to_string();
                 }
@@ -425,7 +425,7 @@ fn a_log_that_cannot_be_written_is_no_error_of_the_run() {
     Field::new("").compare("-r1 -m x -l/nonexistent/x.log URL/plain", Some(&site));
 }
 
-/// Neither how many there were by then is determined, nor how long they took.
+/// Neither the number of requests by then nor their times are determined.
 fn without_counts(seen: &Seen) -> (String, Option<i32>) {
     let counts = ["Transactions:", "Data transferred:", "Successful"];
     let lines =
@@ -454,7 +454,7 @@ fn a_time_limit_ends_it_and_ctrl_c_too() {
         let words = ["-r30".to_owned(), format!("{}/slow", site.url())];
         let mut command = field.command(tool, &words);
         let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-        // Of what the runs before asked for, nothing counts.
+        // Requests of earlier runs do not count.
         site.asked();
         let mut asked = 0;
         crate::reload::until("its second request", || {
@@ -490,7 +490,7 @@ fn kept_connections_and_https_are_reported_alike() {
     }
 }
 
-/// As a script does it: python's json, and the tool that people have for it.
+/// As scripts do it: Python's json, and the tool that many people have for it.
 #[test]
 fn json_is_read_by_those_who_read_siege_s() {
     let site = Site::start();
@@ -569,7 +569,7 @@ fn the_newer_layout_is_asked_for_by_a_flag_of_ours_and_no_home_is_touched() {
     assert_eq!(String::from_utf8_lossy(&refused.stderr), said);
 }
 
-/// A line of the load is there while the load still runs.
+/// A line of the load is printed while the load still runs.
 #[test]
 fn replies_are_told_as_they_come() {
     let site = Site::start();

@@ -1,4 +1,4 @@
-//! A site with all that siege's users meet: pages with parts, redirects, cookies, challenges, statuses,
+//! A site with everything that siege's users may encounter: pages with parts, redirects, cookies, challenges, statuses,
 //! connections that end early.
 
 use std::time::Duration;
@@ -30,7 +30,7 @@ impl Site {
         format!("http://{}", self.0.addr())
     }
 
-    /// Every request so far, whole.
+    /// Every complete request so far.
     pub fn asked(&self) -> Vec<String> {
         let asked = self.0.asked();
         asked.iter().map(|request| String::from_utf8_lossy(request).into_owned()).collect()
@@ -40,7 +40,7 @@ impl Site {
 fn serve(connection: &mut Connection) {
     while let Some((text, _)) = connection.request() {
         let keeps = text.contains("Connection: keep-alive");
-        // Also as a proxy is asked.
+        // Also in the form of a request to a proxy.
         let target = text.split(' ').nth(1).unwrap_or_default();
         let target = target.strip_prefix("http://foo.test:80").unwrap_or(target);
         let path = target.split('?').next().unwrap_or_default();

@@ -1,16 +1,16 @@
-//! What of wrk's output is determined, and what is measured. Owns the masks: a figure becomes its width,
-//! so that layouts can be compared exactly; must not touch anything determined.
+//! Separates what is determined in wrk's output from what is measured. Owns the masks: a measured figure becomes its
+//! width, so that layouts can be compared exactly; must not touch anything determined.
 
 /// Which figures are determined in a case.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Counts {
-    /// None: a count is there or is 0.
+    /// None: only whether a count is 0 is compared.
     Measured,
     /// Requests, bytes and errors.
     Determined,
 }
 
-/// A text of wrk with the port and what is measured masked. Nobody is the same version twice.
+/// wrk's output with the port and measured figures masked.
 pub fn output(text: &str, port: Option<u16>, counts: Counts) -> String {
     let text = match port {
         Some(port) => text.replace(&port.to_string(), "PORT"),
@@ -26,7 +26,7 @@ fn masked(line: &str, counts: Counts) -> String {
     }
     if let Some(rest) = line.strip_prefix("    Req/Sec   ") {
         let columns = columns(rest, &[8, 10, 9]);
-        // A script that stops all may do so before wrk looks at the rate for the first time.
+        // A script that stops everything may do so before wrk samples the rate for the first time.
         let is_either = counts == Counts::Determined;
         let columns = if is_either { columns.replace("    -nan%", "<8>%") } else { columns };
         return format!("    Req/Sec   {columns}");
@@ -51,8 +51,8 @@ fn masked(line: &str, counts: Counts) -> String {
     if is_count && counts == Counts::Measured { present(line) } else { line.to_owned() }
 }
 
-/// Fields of fixed widths, each a number with two decimals, a unit, and blanks for a shorter unit; then
-/// the share, if there is one.
+/// Fields of fixed widths, each a number with two decimals, a unit, and blanks for a shorter unit; then the share, if
+/// there is one.
 fn columns(text: &str, widths: &[usize]) -> String {
     let mut masked = String::new();
     let mut rest = text;
@@ -78,7 +78,7 @@ fn is_amount(field: &str) -> bool {
     has_two_decimals && n_letters + n_blanks == 2 && digits.parse::<f64>().is_ok()
 }
 
-/// The width of a number to the right of a column.
+/// The width of a right-aligned number in a column.
 fn width(text: &str, usual: usize) -> String {
     if text.len() == usual { usual.to_string() } else { text.to_owned() }
 }

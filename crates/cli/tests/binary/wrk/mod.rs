@@ -1,6 +1,6 @@
-//! `joust wrk` beside the real wrk: the same arguments and scripts against servers that answer alike.
-//! Layouts are compared exactly, and every figure that is determined; what scripts print, and what
-//! reaches the server. Owns the way of comparing; cases are data. Start reading at [`compare`].
+//! `joust wrk` beside the real wrk: the same arguments and scripts against servers that answer alike. Layouts, all
+//! determined figures, the output of scripts and the requests at the server are compared exactly. Owns the comparison;
+//! cases are data. Start reading at [`compare`].
 
 mod masked;
 mod scripted;
@@ -14,10 +14,10 @@ use self::masked::Counts;
 use self::scripted::Manner;
 use super::{Server, joust};
 
-/// Runs beside each other: most of their time they wait for the second to pass.
+/// Parallel runs: most of the time they wait for the second to pass.
 const AT_ONCE: usize = 12;
 
-/// Whether there is a wrk here to compare with; says so where there is none.
+/// Whether there is a wrk here to compare with; notes the skipped test if not.
 fn has_wrk() -> bool {
     let found = Command::new("wrk").arg("-v").output().is_ok();
     if !found {
@@ -26,7 +26,7 @@ fn has_wrk() -> bool {
     found
 }
 
-/// What either of them is run as.
+/// The two programs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Tool {
     Real,
@@ -62,8 +62,8 @@ fn seen(output: &Output, port: Option<u16>, counts: Counts) -> Seen {
     Seen { stdout, stderr, code: output.status.code() }
 }
 
-/// A command line, where `URL` stands for scheme, address and port, a script in `x.lua`
-/// beside a module in `own.lua`, and how the server behaves.
+/// A command line, in which `URL` is replaced by scheme, address and port, a script in `x.lua` beside a module in
+/// `own.lua`, and the behaviour of the server.
 #[derive(Debug, Clone, Copy)]
 struct Case {
     manner: Manner,
@@ -76,8 +76,7 @@ const fn case(manner: Manner, line: &'static str) -> Case {
     Case { manner, line, script: "", counts: Counts::Measured }
 }
 
-/// Runs all cases, several at once, each tool against a server of its own that begins anew; says of all
-/// that differ how they do.
+/// Runs all cases, several in parallel, each tool against a fresh server; reports all differences.
 fn compare(cases: &[Case]) {
     let next = AtomicUsize::new(0);
     let work = || {
@@ -121,9 +120,8 @@ fn shown((seen, requests): &(Seen, Vec<String>)) -> String {
     format!("{stdout}\nstderr: {stderr}\ncode: {code:?}\nrequests: {requests:#?}")
 }
 
-/// What the server was asked, with the fields of each request in order: wrk's stand in the order in
-/// which LuaJIT walks through a table, which is another one in each run. Where counts are not
-/// determined, each request once.
+/// The requests at the server, with the fields of each request sorted: wrk writes them in the order in which LuaJIT
+/// iterates over a table, which differs in each run. If counts are not determined, each request appears once.
 fn requests(asked: &[Vec<u8>], port: u16, counts: Counts) -> Vec<String> {
     let text = |request: &Vec<u8>| {
         let text = String::from_utf8_lossy(request).replace(&port.to_string(), "PORT");
@@ -294,7 +292,7 @@ fn the_name_of_the_program_chooses_wrk_and_ctrl_c_ends_it_with_a_report() {
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();
-    // Something was asked: it listens to signals by now.
+    // A request was received, so it handles signals by now.
     while server.asked().is_empty() {
         std::thread::sleep(std::time::Duration::from_millis(10));
     }

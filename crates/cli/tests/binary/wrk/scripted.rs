@@ -1,38 +1,38 @@
-//! Servers that answer wrk as a test says, kept alive unless they say otherwise. Each reply takes some
-//! milliseconds, so that many tools run beside each other.
+//! Servers that answer wrk as a test says, with kept-alive connections unless they say otherwise. Each reply takes some
+//! milliseconds, so that many tools can run in parallel.
 
 use std::time::Duration;
 
 use crate::scripted::{Connection, Scripted};
 
-/// What it does.
+/// What the server does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Manner {
-    /// Answers.
+    /// Answers normally.
     Plain,
-    /// Says that each reply is the last on its connection.
+    /// Announces that each reply is the last on its connection.
     Closes,
-    /// Ends each connection behind its reply, without saying so.
+    /// Ends each connection after its reply, without announcing it.
     ClosesSilently,
     /// Ends each connection without a reply.
     NoReply,
     /// Resets each connection within its reply.
     Resets,
-    /// Answers with what is no HTTP.
+    /// Answers with bytes that are not HTTP.
     Junk,
-    /// With that status.
+    /// Answers with that status.
     Status(u16),
-    /// Never.
+    /// Never answers.
     Hangs,
-    /// After so many milliseconds.
+    /// Answers after that many milliseconds.
     Slow(u64),
-    /// The tenth after so many milliseconds.
+    /// Answers the tenth request after that many milliseconds.
     Stalls(u64),
-    /// In chunks.
+    /// Answers in chunks.
     Chunked,
-    /// Without a length, up to the end of the connection.
+    /// Answers without a length, up to the end of the connection.
     Unbounded,
-    /// 401, but for those who bring the token that it gave them.
+    /// Answers 401, except to clients with the token that it gave them.
     Guarded,
 }
 
@@ -56,7 +56,7 @@ fn serve(connection: &mut Connection, manner: Manner) {
         match manner {
             Manner::Resets => {
                 connection.send(b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nab");
-                // The client has read it by then, or the reset would take it away.
+                // The client has read it by then; otherwise the reset would discard it.
                 std::thread::sleep(Duration::from_millis(50));
                 return connection.reset();
             }

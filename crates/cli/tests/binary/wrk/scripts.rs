@@ -1,4 +1,4 @@
-//! Scripts of each hook, as people write them, under both tools.
+//! Scripts for each hook, as people write them, with both tools.
 
 use super::masked::Counts;
 use super::scripted::Manner;
@@ -8,7 +8,7 @@ const fn script(line: &'static str, script: &'static str) -> Case {
     Case { manner: Manner::Plain, line, script, counts: Counts::Measured }
 }
 
-/// One connection, and the script ends it: all is determined.
+/// One connection, and the script ends it: everything is determined.
 const fn exact(line: &'static str, script: &'static str) -> Case {
     Case { manner: Manner::Plain, line, script, counts: Counts::Determined }
 }
@@ -88,7 +88,7 @@ fn a_script_sees_what_it_sees_in_wrk() {
                 "local n = 0\nfunction response(status, headers)\n  n = n + 1\n  print(n, status, headers['Connection'])\n  if n == 4 then wrk.thread:stop() end\nend",
             )
         },
-        // Each thread has its own, and all can be asked when it is over.
+        // Each thread has its own value, and all can be read at the end.
         exact(
             "-d1 -t2 -c2 -s x.lua URL/",
             "local threads = {}\nlocal counter = 1\nfunction setup(thread)\n  thread:set('id', counter)\n  thread:set('name', 'n' .. counter)\n  thread:set('half', counter / 2)\n  thread:set('yes', true)\n  print(thread:get('id'), tostring(thread.addr) == '127.0.0.1:' .. wrk.port, type(thread))\n  table.insert(threads, thread)\n  counter = counter + 1\nend\nfunction init(args)\n  requests = 0\n  responses = 0\n  print('thread ' .. id .. ' ' .. name .. ' ' .. half, yes)\nend\nfunction request()\n  requests = requests + 1\n  return wrk.request()\nend\nfunction response()\n  responses = responses + 1\n  if responses == 3 then wrk.thread:stop() end\nend\nfunction done()\n  for index, thread in ipairs(threads) do\n    print(thread:get('id'), thread:get('requests'), thread:get('responses'), thread:get('nothing'))\n  end\nend",
@@ -129,7 +129,7 @@ fn a_delay_stands_before_each_request() {
             ONE,
             "local n = 0\nfunction delay()\n  n = n + 1\n  if n > 1 then print('pause', n) end\n  return 40\nend\nfunction response()\n  print('reply')\n  if n == 5 then wrk.thread:stop() end\nend",
         ),
-        // Nothing is asked before it is over.
+        // Nothing is requested before the load is over.
         exact("-d1 -t1 -c2 -s x.lua URL/", "function delay() return 60000 end"),
         script("-d1 -t2 -c4 -s x.lua URL/", "function delay() return math.random(10, 50) end"),
         script(ONE, "function delay() return '20' end"),

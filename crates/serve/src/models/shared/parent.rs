@@ -62,8 +62,8 @@ pub(crate) struct ChildPlan {
 /// Leads the children until a signal ends the server. When it returns, no child is left. `child` is
 /// the life of a child with this number; its exit status is one of those in `child`.
 ///
-/// # Errors Why the first children could not start. A later failure to start one only leaves fewer
-/// of them.
+/// # Errors
+/// Why the first children could not start. A later failure to start one only leaves fewer of them.
 pub(crate) fn lead(
     service: &Service,
     plan: &ChildPlan,

@@ -9,7 +9,7 @@ use sys::signals::{self, Stop};
 
 use site::board::{Board, BoardSlot, State};
 
-/// Shared cells beside the slots. After these there is one for each child, its [`Intake`].
+/// Shared cells besides the slots. After these there is one for each child, its [`Intake`].
 const TICKETS: usize = 0;
 const DRAINING: usize = 1;
 const START_ERROR: usize = 2;

@@ -82,9 +82,8 @@ pub(crate) struct AfterCall {
     pub(crate) ending: bool,
 }
 
-/// Moves a connection on until it has to wait. On a blocking socket the kernel waits, within the
-/// socket's own timeouts. `after_call` is called after each call; where calls do not block it is a
-/// constant.
+/// Moves a connection on until it has to wait. On a blocking socket the kernel waits, within the socket's own timeouts.
+/// `after_call` is called after each call; if calls do not block, it is a constant.
 pub(crate) fn advance(
     socket: BorrowedFd<'_>,
     exchange: &mut Exchange<'_>,
@@ -448,7 +447,7 @@ fn spin_until(until: Nanos) {
     }
 }
 
-/// The time for a turn: that of the round, or the exact time where a planted fault counts from it.
+/// The time for a turn: that of the round, or the exact time if a planted fault counts from it.
 pub(crate) fn time(service: &Service, round: Nanos) -> Nanos {
     if service.faults.is_some() { clock::monotonic() } else { round }
 }

@@ -7,8 +7,8 @@
 /// The most children that start in one second (MAX_SPAWN_RATE).
 const SPAWN_RATE_MAX: usize = 32;
 
-/// After a reload, so many shortages do not double the rate (`hold_off_on_exponential_spawning`),
-/// because old children are still ending and new ones have only begun.
+/// After a reload, this many shortages do not double the rate (`hold_off_on_exponential_spawning`), because old
+/// children are still ending and new ones have only begun.
 const ROUNDS_HELD_OFF: usize = 10;
 
 /// Keeps the number of idle workers between two bounds.

@@ -121,7 +121,7 @@ impl RingGroup {
         waiting == 0
     }
 
-    /// Takes the right to accept one waiting connection. False: none is left.
+    /// Takes the right to accept one waiting connection. Returns false if none is left.
     pub(super) fn take_ticket(&self) -> bool {
         self.tickets.fetch_update(SeqCst, SeqCst, |left| left.checked_sub(1)).is_ok()
     }
@@ -152,7 +152,7 @@ pub(super) struct Starting<'a> {
 }
 
 impl Starting<'_> {
-    /// The ring is made. Waits for all others. False: one of them could not be made.
+    /// The ring is made. Waits for all others. Returns false if one of them could not be made.
     pub(super) fn made(mut self) -> bool {
         self.is_made = true;
         let RingGroup { start_changed, .. } = self.group;

@@ -1,4 +1,4 @@
-//! One row at least of each thing that the server does. Owns nothing else.
+//! At least one row for each thing that the server does. Owns nothing else.
 
 use super::super::Field::{Begins, Has, Is, Lacks};
 use super::super::LARGE_LEN;
@@ -64,7 +64,7 @@ pub(super) static ROWS: &[Case] = &[
         b"GET http://a.example/ten.txt HTTP/1.1\r\nHost: a\r\n\r\n", &[re(200, &[], TEN)], Kept),
     row("a link that stays inside is followed", "openat2(2) RESOLVE_BENEATH",
         b"GET /inside HTTP/1.1\r\nHost: a\r\n\r\n", &[re(200, &[], TEN)], Kept),
-    // What must not be had.
+    // What must not be sent.
     row("a relative link out of the site is refused", "openat2(2) RESOLVE_BENEATH",
         b"GET /outside HTTP/1.1\r\nHost: a\r\n\r\n", &[re(403, &[], PAGE)], Kept),
     row("an absolute link is refused", "openat2(2) RESOLVE_BENEATH",
@@ -240,7 +240,7 @@ pub(super) static ROWS: &[Case] = &[
         &[re(200, &[Begins("keep-alive", "timeout=5, max="), Is("connection", "keep-alive")], TEN)], Kept),
     row("one empty line before a request is passed over", "RFC 9112 2.2",
         b"\r\nGET /ten.txt HTTP/1.1\r\nHost: a\r\n\r\n", &[re(200, &[], TEN)], Kept),
-    // Bodies, which a file has no use for.
+    // Bodies, which a file does not use.
     row("a body of known length is passed over", "RFC 9110 9.3.1",
         b"GET /ten.txt HTTP/1.1\r\nHost: a\r\nContent-Length: 28\r\n\r\nGET /x HTTP/1.1\r\nHost: a\r\n\r\n",
         &[re(200, &[], TEN)], Kept),

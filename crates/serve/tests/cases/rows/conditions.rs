@@ -1,4 +1,4 @@
-//! Conditional requests, and which condition goes before which.
+//! Conditional requests, and which condition takes precedence.
 
 use super::super::Field::{Has, Is, Lacks};
 use super::super::Then::Kept;
@@ -82,7 +82,7 @@ If-Modified-Since: Mon, 07 Nov 1994 08:49:37 GMT\r\n\r\n", WHOLE, Kept),
         WHOLE, Kept),
     row("a date that is none is ignored by If-Unmodified-Since", "RFC 9110 13.1.4",
         b"GET /ten.txt HTTP/1.1\r\nHost: a\r\nIf-Unmodified-Since: yesterday\r\n\r\n", WHOLE, Kept),
-    // Which goes first.
+    // Precedence.
     row("If-Match goes before If-Unmodified-Since", "RFC 9110 13.2.2",
         b"GET /ten.txt HTTP/1.1\r\nHost: a\r\nIf-Match: {etag}\r\n\
 If-Unmodified-Since: Sun, 06 Nov 1994 08:49:36 GMT\r\n\r\n", WHOLE, Kept),

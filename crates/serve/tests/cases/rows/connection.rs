@@ -1,4 +1,4 @@
-//! What becomes of the connection: kept or ended, pipelines, expectations, HTTP/1.0.
+//! What happens to the connection: kept or ended, pipelines, expectations, HTTP/1.0.
 
 use super::super::Field::{Begins, Is, Lacks};
 use super::super::Then::{Closed, Kept};

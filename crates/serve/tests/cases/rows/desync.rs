@@ -1,6 +1,6 @@
-//! Framing that servers and what stands before them are known to read in two ways: the points of public
-//! desync suites (Http11Probe, smuggler, HTTP Garden) that an RFC decides, but for those that other
-//! tables have. What an RFC lets a server accept or refuse is refused.
+//! Framing that servers and proxies before them are known to read in two ways: the points of public desync suites
+//! (Http11Probe, smuggler, HTTP Garden) that an RFC decides, except those that other tables have. What an RFC lets a
+//! server accept or refuse is refused.
 
 use super::super::Field::Is;
 use super::super::Then::{Closed, Kept};
@@ -16,7 +16,7 @@ const WHOLE_AND_REFUSED: &[Reply] = &[re(200, &[], TEN), re(400, &[CLOSE], PAGE)
 const WHOLE_AND_UNKNOWN: &[Reply] = &[re(200, &[], TEN), re(501, &[], PAGE)];
 
 pub(super) static ROWS: &[Case] = &[
-    // Names of fields that something before us could read as framing.
+    // Names of fields that a proxy before us could read as framing.
     row("a coding under a name with an underscore is refused", "CWE-444",
         b"GET /ten.txt HTTP/1.1\r\nHost: a\r\nTransfer_Encoding: chunked\r\n\r\n", REFUSED, Closed),
     row("a coding under a name with an underscore is refused beside a length", "CWE-444",
@@ -552,7 +552,7 @@ abc\n\n0\r\n\r\n",
         b"GET /ten.txt HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n\
 0\r\nContent_Length: 50\r\n\r\n",
         WHOLE, Kept),
-    // Bodies that a method has no use for.
+    // Bodies that a method does not use.
     row("the body of GET that begins a request is none", "RFC 9110 9.3.1",
         b"GET /ten.txt HTTP/1.1\r\nHost: a\r\nContent-Length: 32\r\n\r\n\
 GET /ten.txt HTTP/1.1\r\nHost: a\r\n",

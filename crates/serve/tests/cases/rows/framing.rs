@@ -155,7 +155,7 @@ Connection: close\r\nContent-Length: 5\r\n\r\n", WHOLE, Kept),
     row("a folded trailer is refused", "RFC 9112 5.2",
         b"GET /ten.txt HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n0\r\nX: y\r\n z\r\n\r\n",
         REFUSED, Closed),
-    // Codings, of which there is one.
+    // Codings: there is only one.
     row("chunked twice is refused", "RFC 9112 6.1",
         b"GET /ten.txt HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked, chunked\r\n\r\n0\r\n\r\n",
         REFUSED, Closed),

@@ -1,5 +1,5 @@
-//! Request lines, hosts and upgrades of the same suites as in `desync`, and bounds that are passed long
-//! before a message ends, if it ends at all.
+//! Request lines, hosts and upgrades from the same suites as in `desync`, and bounds that are exceeded long before a
+//! message ends, if it ends at all.
 
 use super::super::Then::{Closed, Kept};
 use super::{CLOSE, Case, PAGE, REFUSED, Reply, TEN, WHOLE, filled, re, row};
@@ -194,7 +194,7 @@ Content-Length: 0\r\n\r\n",
         b"GET /ten.txt HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: h2c\r\n\
 Content-Length: 5\r\n\r\nhello",
         WHOLE, Kept),
-    // Bounds, told as they are passed.
+    // Bounds, reported as soon as they are exceeded.
     row("ten thousand fields without an end are refused at once", "RFC 6585 5",
         &ENDLESS_FIELDS, TOO_LARGE, Closed),
     row("a name of 100 KB is refused", "RFC 6585 5",

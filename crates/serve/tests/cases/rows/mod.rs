@@ -1,5 +1,5 @@
-//! The rows of the table, a file a subject: one request, what demands its answer, and the answer. Owns
-//! their short notation. Start reading at [`TABLES`], then `basics`.
+//! The rows of the table, one file per subject: one request, what demands its answer, and the answer. Owns their short
+//! notation. Start reading at [`TABLES`], then `basics`.
 
 use super::{Body, Case, Field, Reply, Then};
 
@@ -49,7 +49,7 @@ const fn re(status: u16, fields: &'static [Field], body: Body) -> Reply {
     Reply { status, fields, body }
 }
 
-/// `before`, `part` again and again as far as there is room, and `after`.
+/// `before`, `part` as often as there is room, and `after`.
 const fn filled<const N: usize>(before: &[u8], part: &[u8], after: &[u8]) -> [u8; N] {
     let mut bytes = [0; N];
     let mut at = 0;

@@ -38,7 +38,7 @@ pub(super) static ROWS: &[Case] = &[
         b"GET /ten.txt HTTP/1.1\r\nHost: a\r\nRange: bytes=0-1\r\n\r\n\
 GET /ten.txt HTTP/1.1\r\nHost: a\r\nRange: bytes=2-3\r\n\r\nGET /ten.txt HTTP/1.1\r\nHost: a\r\n\r\n",
         &[re(206, &[], Body::Is(b"01")), re(206, &[], Body::Is(b"23")), re(200, &[], TEN)], Kept),
-    // What cannot be had.
+    // Ranges that cannot be satisfied.
     row("a range behind the end cannot be had", "RFC 9110 15.5.17",
         b"GET /ten.txt HTTP/1.1\r\nHost: a\r\nRange: bytes=11-20\r\n\r\n", NONE_OF_IT, Kept),
     row("a suffix of nothing cannot be had", "RFC 9110 14.1.2",
@@ -54,7 +54,7 @@ GET /ten.txt HTTP/1.1\r\nHost: a\r\nRange: bytes=2-3\r\n\r\nGET /ten.txt HTTP/1.
         &[re(206, &[Is("content-range", "bytes 3-4/10")], Body::Is(b"34"))], Kept),
     row("ranges none of which is there cannot be had", "RFC 9110 15.5.17",
         b"GET /ten.txt HTTP/1.1\r\nHost: a\r\nRange: bytes=20-30, 40-\r\n\r\n", NONE_OF_IT, Kept),
-    // What is no range, and so is ignored.
+    // Invalid ranges, which are ignored.
     row("a range without an equals sign is none", "RFC 9110 14.2",
         b"GET /ten.txt HTTP/1.1\r\nHost: a\r\nRange: bytes 0-1\r\n\r\n", WHOLE, Kept),
     row("a range without a hyphen is none", "RFC 9110 14.1.1",

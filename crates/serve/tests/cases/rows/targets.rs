@@ -108,7 +108,7 @@ aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa
 aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa HTTP/1.1\r\n\
 Host: a\r\n\r\n",
         MISSING, Kept),
-    // Where a move leads.
+    // Where a redirect leads.
     row("a move of a path with repeated slashes stays here", "CWE-601",
         b"GET ///dir HTTP/1.1\r\nHost: a\r\n\r\n", &[re(301, &[Is("location", "/dir/")], PAGE)], Kept),
     row("a move of the absolute form names the path alone", "RFC 9110 10.2.2",

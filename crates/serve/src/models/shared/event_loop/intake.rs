@@ -22,7 +22,7 @@ use site::exchange::{Close, Exchange};
 /// would otherwise get most connections.
 const REORDER_ACCEPTS: usize = 16;
 
-/// One connection in so many is kept free by closing idle ones (nginx's ngx_drain_connections).
+/// One connection in this many is kept free by closing idle ones (nginx's ngx_drain_connections).
 const FREE_SHARE: usize = 16;
 
 /// The most idle connections closed to make room for one (from nginx too).

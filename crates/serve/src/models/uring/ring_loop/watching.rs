@@ -1,5 +1,5 @@
-//! How a ring waits for a gateway: one poll for the gateway's file, beside the receive from the
-//! client. Start reading at [`RingLoop::watch_gateway`].
+//! How a ring waits for a gateway: one poll for the gateway's file, in addition to the receive from the client. Start
+//! reading at [`RingLoop::watch_gateway`].
 
 use rustix::event::PollFlags;
 use sys::uring_server::Kind;
