@@ -110,13 +110,13 @@ impl World {
                 }
             }
             if self.trouble.controller_dies.is_none_or(|dies| at < dies.0) {
-                if at % (250 * MILLI) == 0 {
+                if at.is_multiple_of(250 * MILLI) {
                     for (id, command) in self.conductor.orders(Nanos(at)) {
                         let agent = self.ids.iter().position(|one| *one == id).unwrap();
                         self.send(at, agent, || Message::Order(agent, command.clone()));
                     }
                 }
-                if at % SECOND == 0 {
+                if at.is_multiple_of(SECOND) {
                     (0..self.seats.len())
                         .for_each(|agent| self.send(at, agent, || Message::Sign(agent as u64)));
                 }
@@ -145,7 +145,7 @@ impl World {
                 self.conductor_collects(agent);
             }
         }
-        if at % SECOND == 0 {
+        if at.is_multiple_of(SECOND) {
             self.send(at, agent, || Message::Beat(agent));
             if let Some((_, answer)) = self.seats[agent].standing() {
                 self.send(at, agent, || Message::Answer(agent, answer.clone()));
@@ -324,8 +324,8 @@ mod tests {
                 world.run(120);
                 let why = over(&world).unwrap_or_else(|| panic!("died at {dies}: it never ended"));
                 let was_over = world.lived[1].ended.is_some();
-                let began = world.lived[0].began.is_some();
-                if !was_over && !(on_loss_continue && began) {
+                let goes_on = on_loss_continue && world.lived[0].began.is_some();
+                if !(was_over || goes_on) {
                     let why = why.unwrap_or_else(|| panic!("died at {dies}: nobody noticed"));
                     assert!(why.contains("a-1"), "{why}");
                 }
