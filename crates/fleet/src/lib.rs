@@ -21,7 +21,8 @@
 //! let us = Nanos::from_micros;
 //! clock.add(Probe { sent: us(0), received: us(1_040), answered: us(1_041), returned: us(81) });
 //! let run = clock.to_run(us(81)).expect("a probe has come");
-//! assert_eq!((run.at, run.error), (us(1_081), us(40)));
+//! assert_eq!(run.at, us(1_081));
+//! assert!(run.error < us(41));
 //! ```
 
 pub mod clock;
