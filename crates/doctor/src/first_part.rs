@@ -37,7 +37,8 @@ pub(crate) struct FirstPart {
     pub(crate) slower: f64,
     /// By how much it lowers the rate of the whole, as a share of the rest's; negative where it raises it.
     pub(crate) share: f64,
-    /// The same of the rest, divided once more: how far it is from having one level. 0 where it has one.
+    /// The same of the rest, divided once more: how far it is from having one level. 0 where it has one, and where
+    /// the machine explains the change.
     pub(crate) rest_changes: f64,
     /// By how much a reply cost the generator more CPU time than in the rest, as a factor; `None` where that was
     /// not counted, or the generator polls and is always busy.
@@ -47,7 +48,7 @@ pub(crate) struct FirstPart {
 impl FirstPart {
     /// Of what was measured of a visit. `None` where one rate explains it all, and where that cannot be told:
     /// an open loop, whose rate is that of its plan; loads merged from several; too few requests one after
-    /// another; a machine whose CPUs were slower for both (see [`FirstPart::is_of_the_machine`]).
+    /// another; a machine whose CPUs were slower for both (see [`is_of_the_machine`]).
     pub(crate) fn of(visit: &Visit, load: &LoadRecord) -> Option<Self> {
         if load.open_loop.is_some() || !load.parts.is_empty() {
             return None;
@@ -59,30 +60,36 @@ impl FirstPart {
         let series = timeline.joined(bins);
         let change = Change::of(&series)?;
         let until = timeline.from + Nanos(timeline.bin.0 * (change.at * bins) as u64);
-        let rest_changes = Change::of(&series[change.at..]).map_or(0.0, |one| one.slower().abs());
+        let end = crate::timeline::end(load);
+        let rest_changes = Change::of(&series[change.at..]).map_or(0.0, |later| {
+            let at = until + Nanos(timeline.bin.0 * (later.at * bins) as u64);
+            let dearer = generator_dearer(load, until, at, end);
+            if is_of_the_machine(later.slower(), dearer) { 0.0 } else { later.slower().abs() }
+        });
         let part = Self {
             from: timeline.from,
             until,
             slower: change.slower(),
             share: change.slower() * change.at as f64 / series.len() as f64,
             rest_changes,
-            generator_dearer: generator_dearer(load, timeline.from, until),
+            generator_dearer: generator_dearer(load, timeline.from, until, end),
         };
-        (!part.is_of_the_machine()).then_some(part)
-    }
-
-    /// Whether CPUs that were slower, for a while, explain the change. While a server warms up, the generator
-    /// waits and is less busy. Where a reply cost the generator more as well, by half of the change, its clock
-    /// fell, or its core had a busy neighbour: of another virtual machine, none of which PSI shows.
-    fn is_of_the_machine(&self) -> bool {
-        let rates = -(1.0 - self.slower).ln();
-        rates.abs() < CLOCK_FACTOR_MAX.ln()
-            && self.generator_dearer.is_some_and(|dearer| dearer.ln() / rates > MACHINE_SHARE_MIN)
+        (!is_of_the_machine(part.slower, part.generator_dearer)).then_some(part)
     }
 }
 
-/// See [`FirstPart::generator_dearer`]. Intervals count by how much of them lies in each part.
-fn generator_dearer(load: &LoadRecord, from: Nanos, until: Nanos) -> Option<f64> {
+/// Whether CPUs that were slower, for a while, explain a change. While a server warms up, the generator waits and is
+/// less busy. Where a reply cost the generator more as well, by half of the change, its clock fell, or its core had a
+/// busy neighbour: of another virtual machine, none of which PSI shows.
+fn is_of_the_machine(slower: f64, generator_dearer: Option<f64>) -> bool {
+    let rates = -(1.0 - slower).ln();
+    rates.abs() < CLOCK_FACTOR_MAX.ln()
+        && generator_dearer.is_some_and(|dearer| dearer.ln() / rates > MACHINE_SHARE_MIN)
+}
+
+/// By which factor a reply cost the generator more up to an instant than from there to the end. Intervals count by how
+/// much of them lies in each part.
+fn generator_dearer(load: &LoadRecord, from: Nanos, until: Nanos, end: Nanos) -> Option<f64> {
     if load.plan.busy_poll {
         return None;
     }
@@ -96,7 +103,7 @@ fn generator_dearer(load: &LoadRecord, from: Nanos, until: Nanos) -> Option<f64>
         }
         (cpu > 0.0 && replies > 0.0).then(|| cpu / replies)
     };
-    Some(cost(from, until)? / cost(until, crate::timeline::end(load))?)
+    Some(cost(from, until)? / cost(until, end)?)
 }
 
 /// The clearest change of a series' level.
@@ -215,6 +222,26 @@ mod tests {
         assert!((0.1..0.3).contains(&slower), "{slower}");
         assert!(with_cost(&mut load, 11).is_some());
         assert_eq!(with_cost(&mut load, 13), None);
+        // A slow server at first, and later a machine that changes its speed.
+        let planted = Loop { delay: Nanos::from_millis(5), hiccups_per_s: 0.0, ..planted };
+        let mut load = planted.load(1);
+        let half = load.completions.counts.len() * 3 / 4;
+        load.completions.counts[half..].iter_mut().for_each(|count| *count = *count * 2 / 3);
+        let rest = |load: &mut LoadRecord, busy_as_before: bool| {
+            let late = Nanos(load.completions.bin.0 * half as u64);
+            for one in &mut load.intervals {
+                one.ok = if one.start >= late { one.ok * 2 / 3 } else { one.ok };
+                let is_dearer = one.start >= late && busy_as_before;
+                one.client_cpu = Nanos::from_micros(one.ok * if is_dearer { 15 } else { 10 });
+            }
+            let part = FirstPart::of(&visit, load).unwrap();
+            (part.slower, part.rest_changes)
+        };
+        let (slower, changes) = rest(&mut load.clone(), true);
+        assert!(slower > 0.9 && changes == 0.0, "{slower}, {changes}");
+        let (_, changes) = rest(&mut load, false);
+        assert!(changes > 0.2, "{changes}");
+        let mut load = Loop { delay: Nanos::from_micros(200), ..planted }.load(1);
         load.plan.busy_poll = true;
         assert!(with_cost(&mut load, 13).is_some(), "a generator that polls is always busy");
     }
