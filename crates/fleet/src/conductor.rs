@@ -300,8 +300,7 @@ impl Conductor {
                     .then(|| Phase::Collecting { why: Some(why.clone()) })
             }
             Phase::Collecting { why } => {
-                let is_done =
-                    |member: &Member| member.is_released || self.totals_of(member).is_none();
+                let is_done = |member: &Member| member.is_released || !is_finished(member);
                 (self.members.values().all(is_done) || waited > self.times.collect)
                     .then(|| Phase::Over { why: why.clone() })
             }
@@ -345,13 +344,6 @@ impl Conductor {
                 && !matches!(member.last, Some(Answer::Fenced { .. }));
             (!goes_on && !is_finished(member)).then_some(why)
         })
-    }
-
-    fn totals_of(&self, member: &Member) -> Option<AgentTotals> {
-        match member.last {
-            Some(Answer::Finished(totals)) => Some(totals),
-            _ => None,
-        }
     }
 
     fn all(&self, is: impl Fn(&Answer) -> bool) -> bool {

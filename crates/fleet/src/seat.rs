@@ -106,30 +106,22 @@ impl Seat {
         held.epoch = command.epoch;
         held.heard = now;
         match (&command.order, &held.state) {
-            (Order::Cancel, State::Preparing | State::Ready | State::Armed { .. }) => {
+            // A stop before the start takes back the commitment.
+            (
+                Order::Cancel | Order::Stop { .. },
+                State::Preparing | State::Ready | State::Armed { .. } | State::Committed { .. },
+            ) => {
                 self.held = None;
                 (Answer::Free, Some(Deed::Forget))
             }
-            (Order::Cancel | Order::Release, State::Failed(_)) => {
-                self.held = None;
-                (Answer::Free, Some(Deed::Delete))
-            }
-            (Order::Release, State::Finished(_)) => {
+            (Order::Cancel | Order::Release, State::Failed(_))
+            | (Order::Release, State::Finished(_)) => {
                 self.held = None;
                 (Answer::Free, Some(Deed::Delete))
             }
             (Order::Arm { at }, State::Ready | State::Armed { .. }) => held.arm(*at, now, to_agent),
             (Order::Commit { at }, State::Armed { run_at, at: own }) => {
                 held.commit(*at, (*run_at, *own), now)
-            }
-            // A stop before the start takes back the commitment.
-            (Order::Stop { .. } | Order::Cancel, State::Committed { .. }) => {
-                self.held = None;
-                (Answer::Free, Some(Deed::Forget))
-            }
-            (Order::Stop { .. }, State::Preparing | State::Ready | State::Armed { .. }) => {
-                self.held = None;
-                (Answer::Free, Some(Deed::Forget))
             }
             (Order::Stop { at_once }, State::Running { at, is_ending }) => {
                 let (at, is_new) = (*at, *at_once || !*is_ending);

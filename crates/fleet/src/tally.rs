@@ -12,7 +12,7 @@ use units::Nanos;
 
 use crate::coverage::{Cell, Coverage};
 use crate::ids::Id;
-use crate::window::Window;
+use crate::window::{FrameError, Window};
 
 /// Windows whose histograms are kept open for adding, 0.5 MB each; others are packed, 10 KB each.
 const OPEN_MAX: usize = 16;
@@ -22,8 +22,8 @@ const OPEN_MAX: usize = 16;
 pub struct Expected {
     /// The run.
     pub run: Id,
-    /// Agents and the fencing numbers of those who may have commanded them.
-    pub agents: BTreeMap<Id, u32>,
+    /// Those that have a share.
+    pub agents: BTreeSet<Id>,
     /// Fencing numbers that were in force: one, or more after a take-over.
     pub epochs: BTreeSet<u64>,
     /// Windows of a whole load.
@@ -81,7 +81,7 @@ impl Tally {
     /// Nothing has come yet.
     pub fn new(expected: Expected) -> Self {
         let cells = || vec![Cell::Missing; expected.windows as usize];
-        let agents = expected.agents.keys();
+        let agents = expected.agents.iter();
         let agents =
             agents.map(|id| (id.clone(), OfAgent { cells: cells(), ..OfAgent::default() }));
         Self {
@@ -94,8 +94,17 @@ impl Tally {
         }
     }
 
-    /// Adds a message. `late`: it came after its agent's load should have been reported.
-    pub fn take(&mut self, window: &Window, late: bool) -> Taken {
+    /// Adds a message, as it came. `late`: it came after its agent's load should have been reported.
+    ///
+    /// # Errors
+    /// It is no window, and nothing of it was used.
+    pub fn take(&mut self, message: &[u8], late: bool) -> Result<Taken, FrameError> {
+        let window = &Window::decode(message)?;
+        let digest = digest(message);
+        Ok(self.take_window(window, digest, late))
+    }
+
+    fn take_window(&mut self, window: &Window, digest: u64, late: bool) -> Taken {
         let is_ours = window.run == self.expected.run
             && self.expected.epochs.contains(&window.epoch)
             && window.number < self.expected.windows;
@@ -103,7 +112,6 @@ impl Tally {
             self.foreign += 1;
             return Taken::Foreign;
         };
-        let digest = digest(window);
         if let Some(known) = agent.messages.get(&window.seq) {
             let is_same = *known == digest;
             self.conflicts += u64::from(!is_same);
@@ -183,9 +191,9 @@ impl Tally {
     }
 }
 
-fn digest(window: &Window) -> u64 {
+fn digest(message: &[u8]) -> u64 {
     let mut hasher = DefaultHasher::new();
-    window.encode().hash(&mut hasher);
+    message.hash(&mut hasher);
     hasher.finish()
 }
 
@@ -200,7 +208,7 @@ mod tests {
         let agents = ["a-1", "a-2", "a-3"].map(|id| id.parse().unwrap());
         Expected {
             run: "r-1".parse().unwrap(),
-            agents: agents.into_iter().zip(0..).collect(),
+            agents: agents.into(),
             epochs: [1, 2].into(),
             windows,
         }
@@ -229,9 +237,9 @@ mod tests {
                 .collect();
             let (mut straight, mut shuffled) = (Tally::new(expected(10)), Tally::new(expected(10)));
             for message in &messages {
-                prop_assert_eq!(straight.take(message, false), Taken::Added);
+                prop_assert_eq!(straight.take(&message.encode(), false).unwrap(), Taken::Added);
             }
-            let again = order.iter().filter(|&&n| shuffled.take(&messages[n], false) == Taken::Again).count();
+            let again = order.iter().filter(|&&n| shuffled.take(&messages[n].encode(), false).unwrap() == Taken::Again).count();
             prop_assert_eq!(again, 60);
             prop_assert_eq!(sums(&straight), sums(&shuffled));
             prop_assert_eq!(straight.coverage(), shuffled.coverage());
@@ -250,8 +258,11 @@ mod tests {
     #[test]
     fn two_messages_with_one_number_are_a_fault_and_the_first_stays() {
         let mut tally = Tally::new(expected(3));
-        tally.take(&window("a-1", 0, 0, &[5]), false);
-        assert_eq!(tally.take(&window("a-1", 0, 0, &[5, 6]), false), Taken::Conflicts);
+        tally.take(&window("a-1", 0, 0, &[5]).encode(), false).unwrap();
+        assert_eq!(
+            tally.take(&window("a-1", 0, 0, &[5, 6]).encode(), false).unwrap(),
+            Taken::Conflicts
+        );
         assert_eq!((tally.conflicts(), sums(&tally)[0].1.ok), (1, 1));
     }
 
@@ -265,7 +276,7 @@ mod tests {
             Window { epoch: 3, ..mine.clone() },
             Window { number: 3, ..mine.clone() },
         ] {
-            assert_eq!(tally.take(&foreign, false), Taken::Foreign);
+            assert_eq!(tally.take(&foreign.encode(), false).unwrap(), Taken::Foreign);
         }
         assert_eq!((tally.foreign(), sums(&tally).len()), (4, 0));
     }
@@ -275,12 +286,12 @@ mod tests {
         let mut tally = Tally::new(expected(4));
         let id = "a-1".parse().unwrap();
         for seq in [0, 1, 3] {
-            tally.take(&window("a-1", seq, seq as u32, &[5]), seq == 3);
+            tally.take(&window("a-1", seq, seq as u32, &[5]).encode(), seq == 3).unwrap();
         }
         let totals = AgentTotals { messages: 4, started: 8, done: 8 };
         assert_eq!(tally.missing(&id, totals, 10), [2]);
         assert!(!tally.is_whole(&id, totals));
-        tally.take(&window("a-1", 2, 2, &[5]), true);
+        tally.take(&window("a-1", 2, 2, &[5]).encode(), true).unwrap();
         assert!(tally.is_whole(&id, totals));
         assert!(!tally.is_whole(&id, AgentTotals { done: 9, ..totals }), "sums differ");
         let cells = &tally.coverage().rows[&id];

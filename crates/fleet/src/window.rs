@@ -6,7 +6,7 @@
 //! texts and histograms have their length before them. A reader trusts nothing: every length and count is checked.
 
 use record::{ErrorCounts, Interval, Outcome};
-use stats::Histogram;
+use stats::{Histogram, leb128};
 use units::Nanos;
 
 use crate::ids::Id;
@@ -72,15 +72,15 @@ impl Window {
             happened.bytes_read,
             happened.client_cpu.0,
         ] {
-            put(&mut to, number);
+            leb128::push(&mut to, number);
         }
         // All of them, and how many there are: a joust that knows other outcomes must not read them.
-        put(&mut to, happened.errors.each().count() as u64);
-        happened.errors.each().for_each(|(_, count)| put(&mut to, count));
-        put(&mut to, happened.status.len() as u64);
+        leb128::push(&mut to, happened.errors.each().count() as u64);
+        happened.errors.each().for_each(|(_, count)| leb128::push(&mut to, count));
+        leb128::push(&mut to, happened.status.len() as u64);
         for (status, count) in &happened.status {
-            put(&mut to, u64::from(*status));
-            put(&mut to, *count);
+            leb128::push(&mut to, u64::from(*status));
+            leb128::push(&mut to, *count);
         }
         put_bytes(&mut to, &happened.service.compact());
         put_bytes(&mut to, &happened.response.compact());
@@ -134,16 +134,8 @@ impl Window {
     }
 }
 
-fn put(to: &mut Vec<u8>, mut number: u64) {
-    while number >= 0x80 {
-        to.push((number & 0x7f) as u8 | 0x80);
-        number >>= 7;
-    }
-    to.push(number as u8);
-}
-
 fn put_bytes(to: &mut Vec<u8>, bytes: &[u8]) {
-    put(to, bytes.len() as u64);
+    leb128::push(to, bytes.len() as u64);
     to.extend_from_slice(bytes);
 }
 
@@ -154,21 +146,7 @@ struct Reader<'a> {
 
 impl<'a> Reader<'a> {
     fn number(&mut self) -> Result<u64, FrameError> {
-        let mut number = 0u64;
-        for shift in (0..64).step_by(7) {
-            let (&byte, rest) =
-                self.rest.split_first().ok_or(FrameError::Damaged("it is cut off"))?;
-            self.rest = rest;
-            let bits = u64::from(byte & 0x7f);
-            if (bits << shift) >> shift != bits {
-                break;
-            }
-            number |= bits << shift;
-            if byte & 0x80 == 0 {
-                return Ok(number);
-            }
-        }
-        Err(FrameError::Damaged("a number of more than 64 bits"))
+        leb128::take(&mut self.rest).ok_or(FrameError::Damaged("a number is cut off or too large"))
     }
 
     fn count(&mut self, max: u64) -> Result<u64, FrameError> {

@@ -27,6 +27,7 @@ mod harrell_davis;
 mod histogram;
 mod hodges_lehmann;
 mod holm;
+pub mod leb128;
 mod missing;
 mod moments;
 mod packed;

@@ -7,6 +7,8 @@
 
 use units::Nanos;
 
+use crate::leb128::{push, take};
+
 /// Spans in strictly rising order, each with its count.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Packed {
@@ -43,8 +45,8 @@ impl Packed {
     pub(crate) fn parse(bytes: &[u8], span_max: Nanos) -> Option<Self> {
         let (mut rest, mut span, mut total, mut is_first) = (bytes, 0u64, 0u64, true);
         while !rest.is_empty() {
-            let rise = take_checked(&mut rest)?;
-            let count = take_checked(&mut rest)?;
+            let rise = take(&mut rest)?;
+            let count = take(&mut rest)?;
             if (rise == 0 && !is_first) || count == 0 {
                 return None;
             }
@@ -63,38 +65,6 @@ impl Packed {
             Some((Nanos(span), take(&mut rest).expect("a span is followed by its count")))
         })
     }
-}
-
-fn push(bytes: &mut Vec<u8>, mut number: u64) {
-    while number >= 0x80 {
-        bytes.push(number as u8 | 0x80);
-        number >>= 7;
-    }
-    bytes.push(number as u8);
-}
-
-/// The next number; `None` at the end.
-fn take(rest: &mut &[u8]) -> Option<u64> {
-    let mut number = 0;
-    for (index, byte) in rest.iter().enumerate() {
-        number |= u64::from(byte & 0x7f) << (7 * index);
-        if byte & 0x80 == 0 {
-            *rest = &rest[index + 1..];
-            return Some(number);
-        }
-    }
-    None
-}
-
-/// The next number of untrusted bytes; `None` where it is cut, or has more than 64 bits.
-fn take_checked(rest: &mut &[u8]) -> Option<u64> {
-    /// Bytes of the largest number, of which the last has one bit.
-    const BYTES_MAX: usize = 10;
-    let last = rest.iter().take(BYTES_MAX).position(|byte| byte & 0x80 == 0)?;
-    if last + 1 == BYTES_MAX && rest[last] > 1 {
-        return None;
-    }
-    take(rest)
 }
 
 #[cfg(test)]

@@ -32,11 +32,11 @@ pub(crate) const ITEM: Check = Check {
     remedy: "warm up for longer before measuring (`warm_up` or `settle` in [visit]; of a load alone, make one \
              load before the one that counts), or measure the warm-up itself",
     detection: "The rate of a first part of the measurement differs from the later rate by more than 2 % and \
-                five standard errors, and changes the whole by more than 2 %. It is confirmed if that holds for \
-                three quarters of four or more visits, with the same sign. Fewer loads confirm it only if the first \
-                part is at least 40 % slower (a machine's own changes of speed are smaller), the median service time \
-                agrees, CPUs were not in demand (PSI), and the generator was less busy. A first part in which a \
-                reply cost the generator more CPU time too is the machine's",
+             five standard errors, and changes the whole by more than 2 %. It is confirmed if that holds for \
+             three quarters of four or more visits, with the same sign. Fewer loads confirm it only if the first \
+             part is at least 40 % slower (a machine's own changes of speed are smaller), the median service time \
+             agrees, and demand for CPUs (PSI) does not explain it. A change of less than twofold in which a reply \
+             cost the generator more CPU time too is the machine's",
     example: "a server that sleeps 5 ms more in each request of its first half second",
     source: "Barrett et al., Virtual Machine Warmup Blows Hot and Cold, OOPSLA 2017; White, An Effective \
              Truncation Heuristic for Bias Reduction in Simulation Output, 1997 (MSER)",
