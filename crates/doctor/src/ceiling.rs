@@ -7,6 +7,7 @@
 //! second, and the interface's counter, which counts what is on the wire, says how near it came to one.
 
 use record::{LoadRecord, MachineSeries, Visit};
+use units::Nanos;
 
 use crate::{Evidence, busy, window};
 
@@ -40,6 +41,8 @@ const QUEUED_MIN: f64 = 2.0;
 const FREE_MAX: f64 = 0.7;
 /// Visits or steps of a counter below which a spread says nothing.
 const RATES_MIN: usize = 5;
+/// Groups of many steps.
+const GROUPS: usize = 8;
 
 /// Speeds that networks have or are shaped to, in bits a second: these times a power of ten, from 1 Mbit/s to
 /// 400 Gbit/s.
@@ -48,10 +51,9 @@ const SPEED_MIN: f64 = 1e6;
 const SPEED_MAX: f64 = 400e9;
 /// On the wire: what a shaper lets through, whose bucket gives a little more at first.
 const WIRE_USED: (f64, f64) = (0.97, 1.01);
-/// The same where it is the only witness, since CPUs may have been busy.
+/// The same where it is the only witness: CPUs may have been busy, or no other contender has the same rate. By chance
+/// one figure in 23 lies so near to a round one.
 const WIRE_USED_CLEARLY: (f64, f64) = (0.985, 1.005);
-/// Of replies alone: of 1,538 bytes on the wire 1,448 are TCP's payload, and 93 % of that is as good as all of it.
-const PAYLOAD_USED: (f64, f64) = (0.93 * 1448.0 / 1538.0, 1.0);
 
 /// Every contender whose bytes a second were the network's, as far as that can be known.
 pub(crate) fn at_link(evidence: &Evidence) -> Vec<AtLink> {
@@ -68,13 +70,12 @@ fn judged(evidence: &Evidence, flow: &Flow, flows: &[Flow]) -> Option<AtLink> {
     let equals: Vec<usize> = flows.iter().filter(is_equal).map(|other| other.contender).collect();
     let meets_another = equals.iter().any(|&other| unlike(evidence, flow.contender, other));
     let is_free = flow.limit == CpuLimit::None;
-    let used = if flow.on_wire { WIRE_USED } else { PAYLOAD_USED };
-    let speed = speed(flow.bytes_per_s, used);
-    let clearly = flow.on_wire && self::speed(flow.bytes_per_s, WIRE_USED_CLEARLY).is_some();
-    let is_sure = match (meets_another, speed) {
-        (true, Some(_)) => is_free || clearly,
-        (false, Some(_)) => is_free && flow.on_wire,
-        (_, None) => false,
+    // Replies alone do not tell what was on the wire, and a round number of bits is near to any figure of theirs.
+    let on_wire = |used| flow.on_wire.then(|| self::speed(flow.bytes_per_s, used)).flatten();
+    let (speed, clearly) = (on_wire(WIRE_USED), on_wire(WIRE_USED_CLEARLY).is_some());
+    let is_sure = match meets_another {
+        true => speed.is_some() && (is_free || clearly),
+        false => is_free && clearly,
     };
     let is_suspect = meets_another && is_free;
     (is_sure || is_suspect).then(|| AtLink {
@@ -152,8 +153,8 @@ impl Flow {
     }
 }
 
-/// Bytes a second, and how much they varied. Robust: one visit, or one reading, that something disturbed does not make
-/// a flow unlevel.
+/// Bytes a second, and how much they varied. Robust: one visit, or one reading of many, that something disturbed does
+/// not make a flow unlevel.
 #[derive(Debug, Clone, Copy)]
 struct Level {
     bytes_per_s: f64,
@@ -171,21 +172,47 @@ impl Level {
         Some(Self { bytes_per_s, spread, n: rates.len() })
     }
 
-    /// Of a load alone, from the readings of the interface that moved most: how far the bytes so far lie off a
-    /// straight line, as a share of what a step has. Steps themselves would not do: a segment of 20 KB on either side
-    /// of a reading is 1.6 % of what 50 Mbit/s carry in 200 ms, and a shaper lets a burst through at once. Without
-    /// the first and the last step, in which the load began and ended; `None` where too few were read.
+    /// Of a load alone, from the readings of the interface that moved most. Single steps would not do: a segment of
+    /// 20 KB on either side of a reading is 1.6 % of what 50 Mbit/s carry in 200 ms, and a shaper lets a burst through
+    /// at once. Many steps are taken in groups, so that one that was disturbed is one of eight; of a few, the bytes so
+    /// far are held against a straight line. Without the first and the last step, in which the load began and ended;
+    /// `None` where too few were read, or nothing was sent in one of them.
     fn of_readings(visit: &Visit) -> Option<Self> {
         let steps = moved_most(visit)?;
         let at = &visit.surroundings.as_ref()?.series.at;
         let inner = steps.get(1..steps.len().checked_sub(1)?).filter(|inner| inner.len() > 1)?;
+        if inner.iter().any(|step| *step <= 0) {
+            return None;
+        }
+        let at = at.get(1..inner.len() + 2)?;
+        if inner.len() >= 2 * GROUPS {
+            Self::of_groups(at, inner)
+        } else {
+            Self::of_line(at, inner)
+        }
+    }
+
+    /// Of as many groups of neighbouring steps.
+    fn of_groups(at: &[Nanos], steps: &[i64]) -> Option<Self> {
+        let edge = |group: usize| group * steps.len() / GROUPS;
+        let rates: Vec<f64> = (0..GROUPS)
+            .map(|group| {
+                let (from, until) = (edge(group), edge(group + 1));
+                let bytes: i64 = steps[from..until].iter().sum();
+                bytes as f64 / at[until].saturating_sub(at[from]).as_secs_f64()
+            })
+            .collect();
+        Some(Self { n: steps.len(), ..Self::of_rates(&rates)? })
+    }
+
+    /// By how far the bytes so far lie off a straight line, as a share of what a step has.
+    fn of_line(at: &[Nanos], inner: &[i64]) -> Option<Self> {
         let mut so_far = 0.0;
         let bytes = std::iter::once(0.0).chain(inner.iter().map(|step| {
             so_far += *step as f64;
             so_far
         }));
-        let points: Vec<(f64, f64)> =
-            at.get(1..)?.iter().map(|at| at.as_secs_f64()).zip(bytes).collect();
+        let points: Vec<(f64, f64)> = at.iter().map(|at| at.as_secs_f64()).zip(bytes).collect();
         let mean =
             |of: fn(&(f64, f64)) -> f64| points.iter().map(of).sum::<f64>() / points.len() as f64;
         let (x, y) = (mean(|point| point.0), mean(|point| point.1));
@@ -211,7 +238,9 @@ fn cpu_limit(
     loads: &[(&Visit, &LoadRecord)],
 ) -> Option<CpuLimit> {
     if let Some((client, server)) = busy::medians(evidence, contender) {
-        return (client.max(server) < FREE_MAX).then_some(CpuLimit::None);
+        let is_shared = evidence.run.layout.shared;
+        let used = if is_shared { client + server } else { client.max(server) };
+        return (used < FREE_MAX).then_some(CpuLimit::None);
     }
     let client = loads.iter().map(|(_, load)| load.client.busiest()).fold(0.0, f64::max);
     if client >= FREE_MAX {
@@ -298,8 +327,8 @@ mod tests {
         assert_eq!(found(50.6, WIRE_USED), None);
         assert_eq!(found(990.0, WIRE_USED), Some(1_000.0));
         assert_eq!(found(46.9, WIRE_USED), None);
-        assert_eq!(found(46.9, PAYLOAD_USED), Some(50.0));
         assert_eq!(found(0.99, WIRE_USED), Some(1.0));
+        assert_eq!(found(0.978, WIRE_USED_CLEARLY), None);
         assert_eq!(found(0.5, WIRE_USED), None);
         assert_eq!(found(39_500.0, WIRE_USED), Some(40_000.0));
     }
@@ -333,5 +362,23 @@ mod tests {
             })
             .collect();
         assert!(read(&server).unwrap().spread > ONE_FIGURE);
+    }
+
+    #[test]
+    fn one_reading_of_many_that_was_disturbed_leaves_a_flow_level() {
+        let speed = 50e6 / 8.0;
+        let mut bytes = 0.0;
+        let link: Vec<(f64, f64)> = (0..=20)
+            .map(|n| {
+                // 10 of 200 ms were lost.
+                bytes += speed * if n == 9 { 0.19 } else { 0.2 };
+                (f64::from(n) * 0.2, bytes)
+            })
+            .collect();
+        let level = read(&link).unwrap();
+        assert!(level.spread <= ONE_FIGURE && level.n == 18, "{level:?}");
+        let mut silent = link.clone();
+        silent[9].1 = silent[8].1;
+        assert!(read(&silent).is_none(), "nothing was sent for a while");
     }
 }

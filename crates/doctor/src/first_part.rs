@@ -48,7 +48,7 @@ pub(crate) struct FirstPart {
 impl FirstPart {
     /// Of what was measured of a visit. `None` where one rate explains it all, and where that cannot be told:
     /// an open loop, whose rate is that of its plan; loads merged from several; too few requests one after
-    /// another; a machine whose CPUs were slower for both (see [`is_of_the_machine`]).
+    /// another.
     pub(crate) fn of(visit: &Visit, load: &LoadRecord) -> Option<Self> {
         if load.open_loop.is_some() || !load.parts.is_empty() {
             return None;
@@ -66,21 +66,25 @@ impl FirstPart {
             let dearer = generator_dearer(load, until, at, end);
             if is_of_the_machine(later.slower(), dearer) { 0.0 } else { later.slower().abs() }
         });
-        let part = Self {
+        Some(Self {
             from: timeline.from,
             until,
             slower: change.slower(),
             share: change.slower() * change.at as f64 / series.len() as f64,
             rest_changes,
             generator_dearer: generator_dearer(load, timeline.from, until, end),
-        };
-        (!is_of_the_machine(part.slower, part.generator_dearer)).then_some(part)
+        })
+    }
+
+    /// Whether CPUs that were slower for a while may be all of it. In one visit that cannot be told from a server
+    /// whose replies come one by one at first and in bunches later, which cost the generator less each.
+    pub(crate) fn may_be_the_machine(&self) -> bool {
+        is_of_the_machine(self.slower, self.generator_dearer)
     }
 }
 
-/// Whether CPUs that were slower, for a while, explain a change. While a server warms up, the generator waits and is
-/// less busy. Where a reply cost the generator more as well, by half of the change, its clock fell, or its core had a
-/// busy neighbour: of another virtual machine, none of which PSI shows.
+/// Whether CPUs that were slower, for a while, explain a change: a reply cost the generator more as well, by half of
+/// the change. Its clock fell, or its core had a busy neighbour of another virtual machine, which PSI does not show.
 fn is_of_the_machine(slower: f64, generator_dearer: Option<f64>) -> bool {
     let rates = -(1.0 - slower).ln();
     rates.abs() < CLOCK_FACTOR_MAX.ln()
@@ -220,8 +224,11 @@ mod tests {
         };
         let slower = with_cost(&mut load, 10).unwrap().slower;
         assert!((0.1..0.3).contains(&slower), "{slower}");
-        assert!(with_cost(&mut load, 11).is_some());
-        assert_eq!(with_cost(&mut load, 13), None);
+        let may_be = |load: &mut LoadRecord, first| {
+            with_cost(load, first).map(|part| part.may_be_the_machine())
+        };
+        assert_eq!(may_be(&mut load, 11), Some(false));
+        assert_eq!(may_be(&mut load, 13), Some(true));
         // A slow server at first, and later a machine that changes its speed.
         let planted = Loop { delay: Nanos::from_millis(5), hiccups_per_s: 0.0, ..planted };
         let mut load = planted.load(1);
@@ -243,7 +250,7 @@ mod tests {
         assert!(changes > 0.2, "{changes}");
         let mut load = Loop { delay: Nanos::from_micros(200), ..planted }.load(1);
         load.plan.busy_poll = true;
-        assert!(with_cost(&mut load, 13).is_some(), "a generator that polls is always busy");
+        assert_eq!(may_be(&mut load, 13), Some(false), "a generator that polls is always busy");
     }
 
     #[test]

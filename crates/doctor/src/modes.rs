@@ -68,7 +68,7 @@ pub(crate) fn far(histogram: &Histogram) -> Vec<Mode> {
         let clear = bands.filter_map(|band| Some((band, steps.excess(band)?)));
         let best = clear.max_by(|(_, a), (_, b)| a.total_cmp(b));
         let Some((band, _)) = best.filter(|_| found.len() < MODES_MAX) else { continue };
-        found.extend(steps.mode((band.0 - GUARD, band.1 + GUARD), band));
+        found.extend(steps.mode((band.0.saturating_sub(GUARD), band.1 + GUARD), band));
         open.push((from, band.0.saturating_sub(GUARD + WIDTHS[1]).max(from)));
         open.push((band.1 + GUARD, until));
     }
@@ -195,7 +195,8 @@ impl Steps {
 
     /// The mode with what lies in `whole`; `band` is what was tested.
     fn mode(&self, whole: (usize, usize), band: (usize, usize)) -> Option<Mode> {
-        let left = self.count(band.0.saturating_sub(GUARD + SIDE), band.0 - GUARD) as f64;
+        let left =
+            self.count(band.0.saturating_sub(GUARD + SIDE), band.0.saturating_sub(GUARD)) as f64;
         let right = self.count(band.1 + GUARD, band.1 + GUARD + SIDE) as f64;
         let predicted = Sides { left, right }.predict((whole.1 - whole.0) as f64);
         let count = self.count(whole.0, whole.1);

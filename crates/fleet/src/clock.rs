@@ -8,11 +8,15 @@
 
 use std::collections::VecDeque;
 
+use serde::{Deserialize, Serialize};
 use units::Nanos;
 
-/// Most that one monotonic clock may gain on another, in nanoseconds a second: the kernel slews by 500 ppm at most
+/// Most that one monotonic clock may gain on another, in nanoseconds a second: the kernel slews each by 500 ppm at most
 /// (adjtimex(2), `freq`), and an oscillator is off by up to 100 ppm.
-const DRIFT_NS_PER_S: i128 = 600_000;
+const DRIFT_NS_PER_S: i128 = 1_200_000;
+/// Probes in a row that contradict the others and agree with each other, from which a clock has jumped: the machine
+/// slept, or another controller answers.
+const JUMPED: usize = 4;
 /// Probes that are kept: older ones bound nothing any more.
 const PROBES_MAX: usize = 64;
 
@@ -42,7 +46,7 @@ impl Probe {
 }
 
 /// An instant on another clock, and how far off it may be.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Converted {
     /// On the other clock.
     pub at: Nanos,
@@ -55,6 +59,8 @@ pub struct Converted {
 pub struct ClockEstimate {
     /// In the order in which they returned.
     probes: VecDeque<Probe>,
+    /// The last ones that were refused, in a row.
+    doubted: VecDeque<Probe>,
     /// Probes whose instants ran backwards, or that no drift reconciles with the others: a clock was set.
     refused: u64,
 }
@@ -62,14 +68,27 @@ pub struct ClockEstimate {
 impl ClockEstimate {
     /// Takes one probe; `false` for one that cannot be true.
     pub fn add(&mut self, probe: Probe) -> bool {
-        let is_possible = probe.bounds().is_some() && {
-            let bounds = self.bounds_at(probe.returned).zip(probe.bounds());
-            bounds.is_none_or(|(known, one)| one.0.max(known.0) <= one.1.min(known.1))
-        };
-        if !is_possible {
+        let Some(bounds) = probe.bounds() else {
             self.refused += 1;
             return false;
+        };
+        let agrees = |others: &VecDeque<Probe>| {
+            let known = bounds_at(others, probe.returned);
+            known.is_none_or(|known| bounds.0.max(known.0) <= bounds.1.min(known.1))
+        };
+        if !agrees(&self.probes) {
+            self.refused += 1;
+            if !agrees(&self.doubted) {
+                self.doubted.clear();
+            }
+            self.doubted.push_back(probe);
+            if self.doubted.len() < JUMPED {
+                return false;
+            }
+            self.probes = std::mem::take(&mut self.doubted);
+            return true;
         }
+        self.doubted.clear();
         if self.probes.len() == PROBES_MAX {
             self.probes.pop_front();
         }
@@ -84,7 +103,7 @@ impl ClockEstimate {
 
     /// The run clock at an instant of the agent's clock; `None` before the first probe.
     pub fn to_run(&self, agent: Nanos) -> Option<Converted> {
-        let (from, to) = self.bounds_at(agent)?;
+        let (from, to) = bounds_at(&self.probes, agent)?;
         Some(Converted { at: shifted(agent, middle(from, to)), error: half_width(from, to) })
     }
 
@@ -92,23 +111,23 @@ impl ClockEstimate {
     pub fn to_agent(&self, run: Nanos) -> Option<Converted> {
         // The offset moves by 0.6 us a millisecond at most: taken near the instant it is the one there.
         let last = self.probes.back()?;
-        let (from, to) = self.bounds_at(last.returned)?;
+        let (from, to) = bounds_at(&self.probes, last.returned)?;
         let near = shifted(run, -middle(from, to));
-        let (from, to) = self.bounds_at(near)?;
+        let (from, to) = bounds_at(&self.probes, near)?;
         Some(Converted { at: shifted(run, -middle(from, to)), error: half_width(from, to) })
     }
+}
 
-    /// What all probes leave of the offset at an instant of the agent's clock.
-    fn bounds_at(&self, agent: Nanos) -> Option<(i128, i128)> {
-        let bounds = self.probes.iter().filter_map(|probe| {
-            let (from, to) = probe.bounds()?;
-            // The controller's stamps are of an instant between these two; clocks drift meanwhile as well.
-            let age = agent.0.abs_diff(probe.sent.0).max(agent.0.abs_diff(probe.returned.0));
-            let drift = i128::from(age) * DRIFT_NS_PER_S / 1_000_000_000 + 1;
-            Some((from - drift, to + drift))
-        });
-        bounds.reduce(|(from, to), (also_from, also_to)| (from.max(also_from), to.min(also_to)))
-    }
+/// What all probes leave of the offset at an instant of the agent's clock.
+fn bounds_at(probes: &VecDeque<Probe>, agent: Nanos) -> Option<(i128, i128)> {
+    let bounds = probes.iter().filter_map(|probe| {
+        let (from, to) = probe.bounds()?;
+        // The controller's stamps are of an instant between these two; clocks drift meanwhile as well.
+        let age = agent.0.abs_diff(probe.sent.0).max(agent.0.abs_diff(probe.returned.0));
+        let drift = i128::from(age) * DRIFT_NS_PER_S / 1_000_000_000 + 1;
+        Some((from - drift, to + drift))
+    });
+    bounds.reduce(|(from, to), (also_from, also_to)| (from.max(also_from), to.min(also_to)))
 }
 
 fn middle(from: i128, to: i128) -> i128 {

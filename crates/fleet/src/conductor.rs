@@ -12,14 +12,16 @@
 use std::collections::BTreeMap;
 
 use record::Share;
+use serde::{Deserialize, Serialize};
 use units::Nanos;
 
 use crate::ids::Id;
 use crate::order::{Answer, Command, Order};
+use crate::seat::SeatTimes;
 use crate::tally::AgentTotals;
 
 /// What happens when an agent is lost while a load runs.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum OnLoss {
     /// The load is ended on all agents.
     Abort,
@@ -28,7 +30,7 @@ pub enum OnLoss {
 }
 
 /// Times of a run.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RunTimes {
     /// For all agents to be ready.
     pub prepare: Nanos,
@@ -46,6 +48,8 @@ pub struct RunTimes {
     pub lost: Nanos,
     /// The agents' dead-man timer: a lost one may load for this long after it was heard.
     pub dead_man: Nanos,
+    /// Largest error of an agent's run clock with which a load may begin.
+    pub clock_error_max: Nanos,
 }
 
 impl Default for RunTimes {
@@ -59,6 +63,7 @@ impl Default for RunTimes {
             suspect: Nanos::from_secs(3),
             lost: Nanos::from_secs(10),
             dead_man: Nanos::from_secs(15),
+            clock_error_max: Nanos::from_millis(5),
         }
     }
 }
@@ -122,6 +127,8 @@ struct Member {
     share: Share,
     heard: Nanos,
     last: Option<Answer>,
+    /// Messages of it that are to be sent again.
+    missing: Vec<u64>,
     is_whole: bool,
     is_released: bool,
 }
@@ -141,7 +148,7 @@ pub struct Conductor {
 }
 
 impl Conductor {
-    /// A run of these agents, each with its share; `plan` is its digest.
+    /// A run of these agents, each once and with its share; `plan` is its digest.
     pub fn new(
         (run, epoch): (Id, u64),
         (plan, duration): (String, Nanos),
@@ -149,17 +156,34 @@ impl Conductor {
         (times, on_loss): (RunTimes, OnLoss),
         now: Nanos,
     ) -> Self {
+        assert!(!agents.is_empty(), "a run has agents");
         let of = agents.len() as u32;
         let member = |index| Member {
             share: Share { index, of },
             heard: now,
             last: None,
+            missing: Vec::new(),
             is_whole: false,
             is_released: false,
         };
-        let members = agents.iter().cloned().zip((0..).map(member)).collect();
+        let members: BTreeMap<Id, Member> = agents.iter().cloned().zip((0..).map(member)).collect();
+        assert_eq!(agents.len(), BTreeMap::len(&members), "each agent has one share");
         let phase = Phase::Preparing;
         Self { run, epoch, plan, duration, times, on_loss, phase, since: now, members }
+    }
+
+    /// The same for a controller that takes over from one that is gone. `at`: when the load began or was to begin, on
+    /// this controller's clock; without it the run is ended.
+    #[must_use]
+    pub fn taking_over(self, at: Option<Nanos>) -> Self {
+        let phase = match at {
+            Some(at) => Phase::Running { at },
+            None => Phase::Stopping {
+                why: "its controller was lost before the load began".to_owned(),
+                at: None,
+            },
+        };
+        Self { phase, ..self }
     }
 
     /// Where the run is.
@@ -185,18 +209,23 @@ impl Conductor {
         }
     }
 
-    /// An agent was heard by its beat.
-    pub fn heard(&mut self, agent: &Id, now: Nanos) {
-        if let Some(member) = self.members.get_mut(agent) {
-            member.heard = now;
-        }
-    }
-
     /// All of an agent's messages are here.
     pub fn collected(&mut self, agent: &Id) {
         if let Some(member) = self.members.get_mut(agent) {
             member.is_whole = true;
         }
+    }
+
+    /// These messages of an agent have not come; it is asked for them once.
+    pub fn lacks(&mut self, agent: &Id, missing: Vec<u64>) {
+        if let Some(member) = self.members.get_mut(agent) {
+            member.missing = missing;
+        }
+    }
+
+    /// What an agent said last.
+    pub fn last(&self, agent: &Id) -> Option<&Answer> {
+        self.members.get(agent)?.last.as_ref()
     }
 
     /// What an agent says that it sent, once its load is over.
@@ -225,10 +254,12 @@ impl Conductor {
             self.enter(next, now);
         }
         let owed = self.members.iter().filter_map(|(id, member)| {
-            let order = self.owed(member)?;
+            let order = self.owed(member, now)?;
             Some((id.clone(), Command { run: self.run.clone(), epoch: self.epoch, order }))
         });
-        owed.collect()
+        let owed = owed.collect();
+        self.members.values_mut().for_each(|member| member.missing.clear());
+        owed
     }
 
     fn enter(&mut self, phase: Phase, now: Nanos) {
@@ -247,6 +278,10 @@ impl Conductor {
     /// The phase after this one, once it is due.
     fn next(&self, now: Nanos) -> Option<Phase> {
         let waited = now.saturating_sub(self.since);
+        // Another controller commands: nothing more is sent from here.
+        if let Some(why) = self.fenced().filter(|_| !matches!(self.phase, Phase::Over { .. })) {
+            return Some(Phase::Over { why: Some(why) });
+        }
         if let Some(why) = self.trouble(now) {
             return Some(Phase::Stopping { why, at: self.begun() });
         }
@@ -277,12 +312,14 @@ impl Conductor {
                     .then(|| self.stopping(format!("did not begin in time: {late}")))
             }
             Phase::Running { at } => {
+                // One that is lost may come back: until the planned end it is waited for.
+                let planned = *at + self.duration;
                 let is_over = self.members.values().all(|member| {
                     is_finished(member)
                         || member.last.as_ref().is_some_and(has_left)
-                        || matches!(self.times.standing(member.heard, now), Standing::Lost { .. })
+                        || (now > planned && self.is_lost(member, now))
                 });
-                let end = *at + self.duration + self.times.grace;
+                let end = planned + self.times.grace;
                 if is_over {
                     return Some(Phase::Collecting { why: None });
                 }
@@ -294,13 +331,22 @@ impl Conductor {
                 let is_still = |member: &Member| {
                     is_finished(member) || member.last.as_ref().is_some_and(has_left)
                 };
-                let is_safe = at.is_none() || waited > self.times.dead_man + self.times.grace;
+                let has_begun = at.is_some()
+                    || self.members.values().any(|one| one.last.as_ref().is_some_and(has_begun));
+                let is_safe = !has_begun || waited > self.times.dead_man + self.times.grace;
                 let all_still = self.members.values().all(is_still);
                 (all_still || (is_safe && waited > self.times.lost))
                     .then(|| Phase::Collecting { why: Some(why.clone()) })
             }
             Phase::Collecting { why } => {
-                let is_done = |member: &Member| member.is_released || !is_finished(member);
+                let is_done = |member: &Member| {
+                    let is_free = matches!(
+                        member.last,
+                        None | Some(Answer::Free | Answer::Busy(_) | Answer::Fenced { .. })
+                    );
+                    let is_gone = waited > self.times.lost && self.is_lost(member, now);
+                    member.is_released || is_free || is_gone
+                };
                 (self.members.values().all(is_done) || waited > self.times.collect)
                     .then(|| Phase::Over { why: why.clone() })
             }
@@ -310,6 +356,19 @@ impl Conductor {
 
     fn stopping(&self, why: String) -> Phase {
         Phase::Stopping { why, at: self.begun() }
+    }
+
+    fn fenced(&self) -> Option<String> {
+        self.members.values().find_map(|member| match member.last {
+            Some(Answer::Fenced { by }) => {
+                Some(format!("another controller took over, with fencing number {by}"))
+            }
+            _ => None,
+        })
+    }
+
+    fn is_lost(&self, member: &Member, now: Nanos) -> bool {
+        matches!(self.times.standing(member.heard, now), Standing::Lost { .. })
     }
 
     /// Why the run cannot go on.
@@ -327,9 +386,6 @@ impl Conductor {
                 Some(Answer::Failed(why)) => format!("{id} failed: {why}"),
                 Some(Answer::Busy(run)) => format!("{id} works for another run, {run}"),
                 Some(Answer::TooLate { by }) => format!("{id} was told too late, by {by}"),
-                Some(Answer::Fenced { by }) => {
-                    format!("another controller took over, with fencing number {by}")
-                }
                 // It was in the run and has forgotten it: its process ended, or its dead-man timer.
                 Some(Answer::Free) => format!("{id} left the run"),
                 _ => match self.times.standing(member.heard, now) {
@@ -339,9 +395,7 @@ impl Conductor {
                     _ => return None,
                 },
             };
-            let goes_on = is_running
-                && self.on_loss == OnLoss::Continue
-                && !matches!(member.last, Some(Answer::Fenced { .. }));
+            let goes_on = is_running && self.on_loss == OnLoss::Continue;
             (!goes_on && !is_finished(member)).then_some(why)
         })
     }
@@ -356,13 +410,17 @@ impl Conductor {
     }
 
     /// What an agent is to be told in this phase, again and again until it has answered.
-    fn owed(&self, member: &Member) -> Option<Order> {
+    fn owed(&self, member: &Member, now: Nanos) -> Option<Order> {
         let last = member.last.as_ref();
+        // What is in flight had its time.
+        let at_once = now.saturating_sub(self.since) > self.times.grace;
         match &self.phase {
             Phase::Preparing => (last != Some(&Answer::Ready)).then(|| Order::Prepare {
                 plan: self.plan.clone(),
                 share: member.share,
                 duration: self.duration,
+                times: SeatTimes { dead_man: self.times.dead_man, grace: self.times.grace },
+                clock_error_max: self.times.clock_error_max,
             }),
             Phase::Arming { at } => {
                 (last != Some(&Answer::Armed { at: *at })).then_some(Order::Arm { at: *at })
@@ -374,12 +432,19 @@ impl Conductor {
             Phase::Running { .. } | Phase::Over { .. } => None,
             Phase::Stopping { at, .. } => match (at, last) {
                 (_, Some(Answer::Free | Answer::Finished(_) | Answer::Busy(_))) => None,
+                (None, Some(Answer::Failed(_))) => Some(Order::Release),
+                // What it has sent is collected first.
+                (Some(_), Some(Answer::Failed(_))) => None,
+                (None, Some(last)) if has_begun(last) => Some(Order::Stop { at_once }),
                 (None, _) => Some(Order::Cancel),
-                (Some(_), Some(Answer::Failed(_))) => Some(Order::Release),
-                (Some(_), _) => Some(Order::Stop { at_once: false }),
+                (Some(_), _) => Some(Order::Stop { at_once }),
             },
+            Phase::Collecting { .. } if member.is_whole => {
+                (!member.is_released).then_some(Order::Release)
+            }
             Phase::Collecting { .. } => {
-                (member.is_whole && !member.is_released).then_some(Order::Release)
+                let seqs = member.missing.clone();
+                (!seqs.is_empty()).then_some(Order::Resend { seqs })
             }
         }
     }

@@ -4,16 +4,21 @@
 use std::fmt;
 use std::str::FromStr;
 
+use serde::{Deserialize, Serialize};
+
 /// Longest name, in bytes.
 pub const ID_MAX: usize = 64;
 
-/// The name of a run or an agent: 1 to 64 of the letters a to z, digits and hyphens.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+/// The name of a run or an agent: 1 to 64 of the letters a to z, digits and hyphens, of which the first is no hyphen.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
 pub struct Id(String);
 
 /// A name that is not one.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("a name must have 1 to {ID_MAX} of the letters a to z, digits and hyphens, got `{0}`")]
+#[error(
+    "a name must have 1 to {ID_MAX} of the letters a to z, digits and hyphens, and must not begin with a hyphen, got `{0}`"
+)]
 pub struct IdError(String);
 
 impl Id {
@@ -29,12 +34,27 @@ impl fmt::Display for Id {
     }
 }
 
+impl TryFrom<String> for Id {
+    type Error = IdError;
+
+    fn try_from(text: String) -> Result<Self, IdError> {
+        text.parse()
+    }
+}
+
+impl From<Id> for String {
+    fn from(id: Id) -> Self {
+        id.0
+    }
+}
+
 impl FromStr for Id {
     type Err = IdError;
 
     fn from_str(text: &str) -> Result<Self, IdError> {
         let is_allowed = |byte: u8| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'-');
-        if (1..=ID_MAX).contains(&text.len()) && text.bytes().all(is_allowed) {
+        let is_option = text.starts_with('-');
+        if (1..=ID_MAX).contains(&text.len()) && text.bytes().all(is_allowed) && !is_option {
             Ok(Self(text.to_owned()))
         } else {
             Err(IdError(text.chars().take(ID_MAX + 1).collect()))

@@ -1,17 +1,26 @@
 //! Owns what makes many load agents give one result: an agent's estimate of the controller's clock, the windows that
-//! agents send, their spool, the sum of all windows, and what is missing of it. Nothing here sends anything.
+//! agents send, their spool, the sum of all windows, and what is missing of it; and the two programs that do this over a NATS broker. The load itself
+//! is made elsewhere.
 //!
 //! | module | what |
 //! |---|---|
 //! | [`ids`] | names of runs and agents |
 //! | [`clock`] | the run clock, with a bound of its error |
-//! | [`window`] | what one agent did in one second, as a message |
+//! | [`message`] | what an agent sends of a load |
 //! | [`spool`] | messages on disk until they are collected |
 //! | [`tally`] | the sum, each message once |
 //! | [`coverage`] | what is there and what is missing |
+//! | [`partial`] | the record of an agent that was lost |
 //! | [`order`] | what a controller orders and an agent answers |
 //! | [`conductor`] | the controller's part in a run |
 //! | [`seat`] | an agent's part in it |
+//! | [`plan`] | a plan, sealed and signed |
+//! | [`permit`] | whom an agent's owner permits to load |
+//! | [`config`] | the files of agents and controllers |
+//! | [`broker`], [`subject`] | NATS, and the names on it |
+//! | [`worker`] | the process that makes an agent's load |
+//! | [`outbox`] | messages on their way to the broker |
+//! | [`agent`], [`controller`] | the two programs |
 //!
 //! ```
 //! use joust_fleet::clock::{ClockEstimate, Probe};
@@ -25,14 +34,32 @@
 //! assert!(run.error < us(41));
 //! ```
 
+pub mod agent;
+pub mod broker;
 pub mod clock;
 pub mod conductor;
+pub mod config;
+pub mod controller;
 pub mod coverage;
 pub mod ids;
+pub mod message;
 pub mod order;
+pub mod outbox;
+pub mod partial;
+pub mod permit;
+pub mod plan;
 pub mod seat;
 #[cfg(test)]
 mod simulated;
 pub mod spool;
+pub mod subject;
 pub mod tally;
-pub mod window;
+pub mod worker;
+
+#[cfg(test)]
+mod tests {
+    /// The plan of a small load.
+    pub(crate) fn plan() -> record::LoadPlan {
+        load::LoadOptions::new("http://127.0.0.1:1/").plan().expect("a plan")
+    }
+}

@@ -4,13 +4,15 @@
 //! been replaced are refused, by its fencing number.
 
 use record::Share;
+use serde::{Deserialize, Serialize};
 use units::Nanos;
 
 use crate::ids::Id;
+use crate::seat::SeatTimes;
 use crate::tally::AgentTotals;
 
 /// An order, with who gave it.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Command {
     /// The run.
     pub run: Id,
@@ -21,7 +23,7 @@ pub struct Command {
 }
 
 /// What an agent is to do.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Order {
     /// Fetch the plan of this digest, check it, and be ready to carry out this share of it.
     Prepare {
@@ -31,6 +33,10 @@ pub enum Order {
         share: Share,
         /// How long the load takes.
         duration: Nanos,
+        /// When the agent ends it by itself.
+        times: SeatTimes,
+        /// Largest error of its run clock with which it may begin.
+        clock_error_max: Nanos,
     },
     /// Be ready to begin at this instant of the run clock. Nothing begins by this alone.
     Arm {
@@ -49,12 +55,17 @@ pub enum Order {
         /// Whether what is in flight is given up.
         at_once: bool,
     },
+    /// Send these messages again: they have not come.
+    Resend {
+        /// Their numbers.
+        seqs: Vec<u64>,
+    },
     /// All is collected: the spool may go.
     Release,
 }
 
 /// What an agent says to an order.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Answer {
     /// The plan is being prepared.
     Preparing,

@@ -9,6 +9,9 @@
 //! when nothing came from its controller for as long as its dead-man timer allows, and at the planned end plus a
 //! grace, its load is over, whatever the network does.
 
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
 use units::Nanos;
 
 use crate::ids::Id;
@@ -16,7 +19,7 @@ use crate::order::{Answer, Command, Order};
 use crate::tally::AgentTotals;
 
 /// Times of an agent, which its plan sets.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SeatTimes {
     /// Longest silence of the controller.
     pub dead_man: Nanos,
@@ -39,6 +42,8 @@ pub enum Deed {
         /// Whether what is in flight is given up.
         at_once: bool,
     },
+    /// Send these messages again.
+    Resend(Vec<u64>),
     /// Give up what was prepared.
     Forget,
     /// Delete the spool.
@@ -50,18 +55,29 @@ pub enum Deed {
 enum State {
     Preparing,
     Ready,
-    Armed { run_at: Nanos, at: Nanos },
-    Committed { at: Nanos },
-    Running { at: Nanos, is_ending: bool },
+    Armed {
+        run_at: Nanos,
+        at: Nanos,
+    },
+    Committed {
+        at: Nanos,
+    },
+    /// `ending`: since when it is being ended.
+    Running {
+        at: Nanos,
+        ending: Option<Nanos>,
+    },
     Finished(AgentTotals),
     Failed(String),
 }
 
 /// An agent's part in a run.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Seat {
-    times: SeatTimes,
     held: Option<Held>,
+    /// Runs that were here and are over, each with the highest fencing number that commanded it: a message that was
+    /// long on its way, and a controller that was replaced, do not begin one again.
+    ended: BTreeMap<Id, u64>,
 }
 
 /// The run that an agent works for.
@@ -69,17 +85,15 @@ pub struct Seat {
 struct Held {
     run: Id,
     epoch: u64,
+    /// The order that began it.
+    prepare: Order,
     duration: Nanos,
+    times: SeatTimes,
     heard: Nanos,
     state: State,
 }
 
 impl Seat {
-    /// An agent that works for nobody.
-    pub fn new(times: SeatTimes) -> Self {
-        Self { times, held: None }
-    }
-
     /// Answers an order. `now` is on the agent's clock, and `to_agent` says when an instant of the run clock is on it;
     /// `None` while the run clock is not known well enough.
     pub fn obey(
@@ -96,7 +110,9 @@ impl Seat {
             }
             return match command.order {
                 // It is not here, which is what these ask for.
-                Order::Cancel | Order::Release | Order::Stop { .. } => (Answer::Free, None),
+                Order::Cancel | Order::Release | Order::Resend { .. } | Order::Stop { .. } => {
+                    (Answer::Free, None)
+                }
                 _ => (Answer::Busy(held.run.clone()), None),
             };
         }
@@ -105,44 +121,67 @@ impl Seat {
         }
         held.epoch = command.epoch;
         held.heard = now;
+        held.start_if_due(now);
+        if matches!(command.order, Order::Prepare { .. }) && command.order != held.prepare {
+            let why = "it was given another share or plan of this run before".to_owned();
+            return (Answer::Failed(why), None);
+        }
         match (&command.order, &held.state) {
             // A stop before the start takes back the commitment.
             (
                 Order::Cancel | Order::Stop { .. },
                 State::Preparing | State::Ready | State::Armed { .. } | State::Committed { .. },
             ) => {
-                self.held = None;
+                self.leave();
                 (Answer::Free, Some(Deed::Forget))
             }
             (Order::Cancel | Order::Release, State::Failed(_))
             | (Order::Release, State::Finished(_)) => {
-                self.held = None;
+                self.leave();
                 (Answer::Free, Some(Deed::Delete))
             }
             (Order::Arm { at }, State::Ready | State::Armed { .. }) => held.arm(*at, now, to_agent),
             (Order::Commit { at }, State::Armed { run_at, at: own }) => {
                 held.commit(*at, (*run_at, *own), now)
             }
-            (Order::Stop { at_once }, State::Running { at, is_ending }) => {
-                let (at, is_new) = (*at, *at_once || !*is_ending);
-                held.state = State::Running { at, is_ending: true };
+            (Order::Stop { at_once }, State::Running { at, ending }) => {
+                let is_new = *at_once || ending.is_none();
+                held.state = State::Running { at: *at, ending: Some(ending.unwrap_or(now)) };
                 (Answer::Running, is_new.then_some(Deed::End { at_once: *at_once }))
             }
+            (Order::Resend { seqs }, state) => (state.answer(), Some(Deed::Resend(seqs.clone()))),
             // Anything else has been done, or comes too late: what is now is the answer.
             (_, state) => (state.answer(), None),
         }
     }
 
     fn begin(&mut self, command: &Command, now: Nanos) -> (Answer, Option<Deed>) {
-        let Order::Prepare { duration, .. } = command.order else { return (Answer::Free, None) };
+        let Order::Prepare { duration, times, .. } = command.order else {
+            return (Answer::Free, None);
+        };
+        if let Some(by) = self.ended.get(&command.run) {
+            let answer =
+                if command.epoch < *by { Answer::Fenced { by: *by } } else { Answer::Free };
+            return (answer, None);
+        }
+        self.leave();
         self.held = Some(Held {
             run: command.run.clone(),
             epoch: command.epoch,
+            prepare: command.order.clone(),
             duration,
+            times,
             heard: now,
             state: State::Preparing,
         });
         (Answer::Preparing, Some(Deed::Prepare(command.order.clone())))
+    }
+
+    /// The run that it holds is over.
+    fn leave(&mut self) {
+        if let Some(held) = self.held.take() {
+            self.ended.insert(held.run, held.epoch);
+        }
     }
 
     /// How preparing ended.
@@ -173,27 +212,25 @@ impl Seat {
 
     /// What is to be done because time has passed.
     pub fn tick(&mut self, now: Nanos) -> Option<Deed> {
-        let times = self.times;
         let held = self.held.as_mut()?;
+        let times = held.times;
         let is_alone = now > held.heard.saturating_add(times.dead_man);
+        held.start_if_due(now);
         match held.state {
-            State::Committed { at } if now >= at => {
-                held.state = State::Running { at, is_ending: false };
-                None
-            }
             State::Preparing | State::Ready | State::Armed { .. } | State::Committed { .. }
                 if is_alone =>
             {
-                self.held = None;
+                self.leave();
                 Some(Deed::Forget)
             }
-            State::Running { at, is_ending } => {
-                let end = at.saturating_add(held.duration);
+            State::Running { at, ending } => {
+                let planned = at.saturating_add(held.duration);
+                let end = ending.map_or(planned, |since| since.min(planned));
                 if now > end.saturating_add(times.grace) {
                     return Some(Deed::End { at_once: true });
                 }
-                (is_alone && !is_ending).then(|| {
-                    held.state = State::Running { at, is_ending: true };
+                (is_alone && ending.is_none()).then(|| {
+                    held.state = State::Running { at, ending: Some(now) };
                     Deed::End { at_once: false }
                 })
             }
@@ -206,6 +243,18 @@ impl Seat {
         self.held.as_ref().map(|held| (&held.run, held.state.answer()))
     }
 
+    /// Until when its load may run at most, on the agent's clock: the controller was heard, and the plan has an end.
+    pub fn deadline(&self) -> Option<Nanos> {
+        let held = self.held.as_ref()?;
+        let alone = held.heard.saturating_add(held.times.dead_man);
+        let (State::Committed { at } | State::Running { at, .. }) = held.state else {
+            return None;
+        };
+        let end = at.saturating_add(held.duration).saturating_add(held.times.grace);
+        // Before the start the timer is the seat's.
+        Some(alone.max(at).min(end))
+    }
+
     /// Whether its load may be running.
     pub fn is_loading(&self) -> bool {
         matches!(self.held, Some(Held { state: State::Running { .. }, .. }))
@@ -213,6 +262,14 @@ impl Seat {
 }
 
 impl Held {
+    fn start_if_due(&mut self, now: Nanos) {
+        if let State::Committed { at } = self.state
+            && now >= at
+        {
+            self.state = State::Running { at, ending: None };
+        }
+    }
+
     fn arm(
         &mut self,
         run_at: Nanos,

@@ -46,7 +46,6 @@ pub(crate) struct Lived {
 enum Message {
     Order(usize, Command),
     Answer(usize, Answer),
-    Beat(usize),
     Sign(u64),
 }
 
@@ -83,12 +82,10 @@ impl World {
             (RunTimes::default(), on_loss),
             Nanos(0),
         );
-        let times = RunTimes::default();
-        let seat = || Seat::new(SeatTimes { dead_man: times.dead_man, grace: times.grace });
         Self {
             conductor,
             lived: vec![Lived::default(); agents],
-            seats: (0..agents).map(|_| seat()).collect(),
+            seats: (0..agents).map(|_| Seat::default()).collect(),
             trouble,
             ids,
             offsets: (0..agents as u64).map(|n| n * 3_600 * SECOND).collect(),
@@ -140,13 +137,18 @@ impl World {
             if at >= load.until {
                 lived.ended = Some(Nanos(load.until.min(at)));
                 self.loads[agent] = None;
-                let totals = AgentTotals { messages: 5, started: 10, done: 10 };
+                let totals = AgentTotals {
+                    messages: 5,
+                    windows: 5,
+                    started: 10,
+                    done: 10,
+                    interrupted: false,
+                };
                 self.seats[agent].finished(&"r-1".parse().unwrap(), Ok(totals));
                 self.conductor_collects(agent);
             }
         }
         if at.is_multiple_of(SECOND) {
-            self.send(at, agent, || Message::Beat(agent));
             if let Some((_, answer)) = self.seats[agent].standing() {
                 self.send(at, agent, || Message::Answer(agent, answer.clone()));
             }
@@ -175,6 +177,7 @@ impl World {
                     load.until = load.until.min(at);
                 }
             }
+            Deed::Resend(_) => {}
             Deed::Forget => self.loads[agent] = None,
             Deed::Delete => self.lived[agent].deleted = true,
         }
@@ -200,10 +203,6 @@ impl World {
                 Message::Answer(agent, answer) if controller_lives => {
                     let id = self.ids[agent].clone();
                     self.conductor.answered(&id, answer, Nanos(at));
-                }
-                Message::Beat(agent) if controller_lives => {
-                    let id = self.ids[agent].clone();
-                    self.conductor.heard(&id, Nanos(at));
                 }
                 Message::Sign(agent) => {
                     let agent = agent as usize;
@@ -338,17 +337,24 @@ mod tests {
 
     #[test]
     fn an_agent_with_an_old_run_takes_a_new_one_and_the_old_controller_is_refused() {
-        let mut seat = Seat::new(SeatTimes { dead_man: DURATION, grace: DURATION });
+        let mut seat = Seat::default();
         let command = |run: &str, epoch, order| Command { run: run.parse().unwrap(), epoch, order };
         let share = record::Share { index: 0, of: 1 };
-        let prepare = Order::Prepare { plan: "digest".to_owned(), share, duration: DURATION };
+        let prepare = Order::Prepare {
+            plan: "digest".to_owned(),
+            share,
+            duration: DURATION,
+            times: SeatTimes { dead_man: DURATION, grace: DURATION },
+            clock_error_max: Nanos::from_millis(5),
+        };
         let mut tell =
             |run: &str, epoch, order| seat.obey(&command(run, epoch, order), Nanos(1), Some).0;
         assert_eq!(tell("r-1", 2, prepare.clone()), Answer::Preparing);
         assert_eq!(tell("r-1", 1, Order::Cancel), Answer::Fenced { by: 2 });
         assert_eq!(tell("r-2", 1, prepare.clone()), Answer::Busy("r-1".parse().unwrap()));
         assert_eq!(tell("r-2", 1, Order::Cancel), Answer::Free);
-        let totals = AgentTotals { messages: 1, started: 1, done: 1 };
+        let totals =
+            AgentTotals { messages: 1, windows: 1, started: 1, done: 1, interrupted: false };
         seat.prepared(&"r-1".parse().unwrap(), Ok(()));
         seat.finished(&"r-1".parse().unwrap(), Ok(totals));
         let (answer, deed) = seat.obey(&command("r-2", 1, prepare), Nanos(2), Some);

@@ -44,7 +44,8 @@ impl Spool {
     /// # Errors
     /// The disk is full or failed. What is in the spool stays whole: the next message takes the place of a part.
     pub fn append(&mut self, message: &[u8]) -> io::Result<()> {
-        let length = u32::try_from(message.len()).map_err(|_| io::ErrorKind::InvalidInput)?;
+        let length = u32::try_from(message.len()).ok().filter(|length| *length > 0);
+        let length = length.ok_or(io::ErrorKind::InvalidInput)?;
         let mut whole = Vec::with_capacity(HEAD + message.len());
         whole.extend_from_slice(&length.to_le_bytes());
         whole.extend_from_slice(&crc32fast::hash(message).to_le_bytes());
@@ -88,6 +89,10 @@ fn first(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
     let (length, rest) = bytes.split_first_chunk::<4>()?;
     let (checksum, rest) = rest.split_first_chunk::<4>()?;
     let length = u32::from_le_bytes(*length) as usize;
+    // The checksum of nothing is 0: zeros that a power failure left are no messages.
+    if length == 0 {
+        return None;
+    }
     let (message, rest) = rest.split_at_checked(length)?;
     (crc32fast::hash(message) == u32::from_le_bytes(*checksum)).then_some((message, rest))
 }

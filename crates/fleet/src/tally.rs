@@ -8,14 +8,18 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
 use record::Interval;
+use serde::{Deserialize, Serialize};
 use units::Nanos;
 
-use crate::coverage::{Cell, Coverage};
+use crate::coverage::{Cell, Coverage, WINDOW};
 use crate::ids::Id;
-use crate::window::{FrameError, Window};
+use crate::message::{Content, FrameError, Message, Part, Window, empty_interval};
 
 /// Windows whose histograms are kept open for adding, 0.5 MB each; others are packed, 10 KB each.
 const OPEN_MAX: usize = 16;
+/// Windows after the planned end in which replies may come that were in flight. They are in the sums, and no cell waits
+/// for them.
+const AFTER_MAX: u32 = 600;
 
 /// What is expected of a run.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -64,17 +68,23 @@ struct OfAgent {
     started: u64,
     done: u64,
     clock_error_max: Nanos,
+    /// Parts of its record.
+    parts: BTreeMap<u32, Part>,
 }
 
 /// The totals of an agent, as it states them when its load is over.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AgentTotals {
     /// Messages that it sent: their numbers are 0 to this, less one.
     pub messages: u64,
+    /// Windows of its load, which may have ended before its time.
+    pub windows: u32,
     /// Requests started.
     pub started: u64,
     /// Requests that ended, well or not.
     pub done: u64,
+    /// Whether its load ended before its time.
+    pub interrupted: bool,
 }
 
 impl Tally {
@@ -97,47 +107,45 @@ impl Tally {
     /// Adds a message, as it came. `late`: it came after its agent's load should have been reported.
     ///
     /// # Errors
-    /// It is no window, and nothing of it was used.
+    /// It is no message, and nothing of it was used.
     pub fn take(&mut self, message: &[u8], late: bool) -> Result<Taken, FrameError> {
-        let window = &Window::decode(message)?;
+        let Message { from, content } = Message::decode(message)?;
         let digest = digest(message);
-        Ok(self.take_window(window, digest, late))
-    }
-
-    fn take_window(&mut self, window: &Window, digest: u64, late: bool) -> Taken {
-        let is_ours = window.run == self.expected.run
-            && self.expected.epochs.contains(&window.epoch)
-            && window.number < self.expected.windows;
-        let Some(agent) = self.agents.get_mut(&window.agent).filter(|_| is_ours) else {
-            self.foreign += 1;
-            return Taken::Foreign;
+        let is_in_time = match &content {
+            Content::Window(window) => window.number < self.expected.windows + AFTER_MAX,
+            Content::Part(_) => true,
         };
-        if let Some(known) = agent.messages.get(&window.seq) {
+        let is_ours = is_in_time
+            && from.run == self.expected.run
+            && self.expected.epochs.contains(&from.epoch);
+        let Some(agent) = self.agents.get_mut(&from.agent).filter(|_| is_ours) else {
+            self.foreign += 1;
+            return Ok(Taken::Foreign);
+        };
+        if let Some(known) = agent.messages.get(&from.seq) {
             let is_same = *known == digest;
             self.conflicts += u64::from(!is_same);
-            return if is_same { Taken::Again } else { Taken::Conflicts };
+            return Ok(if is_same { Taken::Again } else { Taken::Conflicts });
         }
-        agent.messages.insert(window.seq, digest);
-        let cell = &mut agent.cells[window.number as usize];
-        *cell = match (*cell, late) {
-            (Cell::Missing, true) => Cell::Late,
-            (Cell::Missing, false) => Cell::Received,
-            (known, _) => known,
-        };
-        agent.started += window.happened.started;
-        agent.done += window.done();
-        agent.clock_error_max = agent.clock_error_max.max(window.clock_error);
-        self.add(window.number, &window.happened);
-        Taken::Added
+        agent.messages.insert(from.seq, digest);
+        agent.clock_error_max = agent.clock_error_max.max(from.clock_error);
+        match content {
+            Content::Window(window) => {
+                agent.add(&window, late);
+                self.add(window.number, &window.happened);
+            }
+            Content::Part(part) => {
+                agent.parts.insert(part.index, part);
+            }
+        }
+        Ok(Taken::Added)
     }
 
     fn add(&mut self, number: u32, happened: &Interval) {
-        let sum = self.windows.entry(number).or_insert_with(|| Interval {
-            service: stats::Histogram::default(),
-            response: stats::Histogram::default(),
-            ..Interval::new(happened.start, happened.length)
-        });
-        sum.length = sum.length.max(happened.length);
+        let start = Nanos(u64::from(number) * WINDOW.0);
+        let sum = self.windows.entry(number).or_insert_with(|| empty_interval(start, Nanos::ZERO));
+        // Parts of a window may come in any order.
+        sum.length = sum.length.max(happened.end().saturating_sub(start));
         sum.merge(happened);
         self.open.retain(|open| *open != number);
         self.open.push_back(number);
@@ -147,6 +155,34 @@ impl Tally {
             packed.service.pack();
             packed.response.pack();
         }
+    }
+
+    /// A controller that took over commands with this fencing number.
+    pub fn also_of(&mut self, epoch: u64) {
+        self.expected.epochs.insert(epoch);
+    }
+
+    /// An agent's load ended with this many windows: no more of them are expected.
+    pub fn ended(&mut self, agent: &Id, windows: u32) {
+        if let Some(agent) = self.agents.get_mut(agent) {
+            agent.cells.truncate(windows as usize);
+        }
+    }
+
+    /// The compressed record of an agent, once all of its parts are here.
+    pub fn record(&self, agent: &Id) -> Option<Vec<u8>> {
+        let parts = &self.agents.get(agent)?.parts;
+        let of = parts.first_key_value()?.1.of;
+        let is_whole = parts.len() == of as usize && parts.values().all(|part| part.of == of);
+        is_whole.then(|| parts.values().flat_map(|part| &part.bytes).copied().collect())
+    }
+
+    /// The sum of one window, and how many agents it is of.
+    pub fn window(&self, number: u32) -> Option<(&Interval, usize)> {
+        let has = |agent: &&OfAgent| {
+            agent.cells.get(number as usize).is_some_and(|cell| *cell != Cell::Missing)
+        };
+        self.windows.get(&number).map(|sum| (sum, self.agents.values().filter(has).count()))
     }
 
     /// The sum of all agents in each window, in order.
@@ -191,6 +227,21 @@ impl Tally {
     }
 }
 
+impl OfAgent {
+    fn add(&mut self, window: &Window, late: bool) {
+        // A window that is more than the agent says it had: its totals will differ.
+        if let Some(cell) = self.cells.get_mut(window.number as usize) {
+            *cell = match (*cell, late) {
+                (Cell::Missing, true) => Cell::Late,
+                (Cell::Missing, false) => Cell::Received,
+                (known, _) => known,
+            };
+        }
+        self.started += window.happened.started;
+        self.done += window.done();
+    }
+}
+
 fn digest(message: &[u8]) -> u64 {
     let mut hasher = DefaultHasher::new();
     message.hash(&mut hasher);
@@ -202,7 +253,8 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::window::tests::window;
+    use crate::message::Sender;
+    use crate::message::tests::window;
 
     fn expected(windows: u32) -> Expected {
         let agents = ["a-1", "a-2", "a-3"].map(|id| id.parse().unwrap());
@@ -226,7 +278,7 @@ mod tests {
             order in Just((0..120usize).map(|n| n % 60).collect::<Vec<_>>()).prop_shuffle(),
         ) {
             // Three agents, ten windows, two parts of each window.
-            let messages: Vec<Window> = micros
+            let messages: Vec<Message> = micros
                 .iter()
                 .enumerate()
                 .map(|(n, micros)| {
@@ -248,8 +300,10 @@ mod tests {
             let of_one = |at: usize| messages.iter().skip(at).step_by(3);
             let totals = AgentTotals {
                 messages: 20,
-                started: of_one(0).map(|one| one.happened.started).sum(),
-                done: of_one(0).map(Window::done).sum(),
+                windows: 10,
+                started: of_one(0).map(|one| one.window().happened.started).sum(),
+                done: of_one(0).map(|one| one.window().done()).sum(),
+                interrupted: false,
             };
             prop_assert!(shuffled.is_whole(&"a-1".parse().unwrap(), totals));
         }
@@ -270,15 +324,28 @@ mod tests {
     fn strangers_are_not_added() {
         let mut tally = Tally::new(expected(3));
         let mine = window("a-1", 0, 0, &[5]);
+        let from = |from: Sender| Message { from, ..mine.clone() };
         for foreign in [
-            Window { run: "r-2".parse().unwrap(), ..mine.clone() },
-            Window { agent: "a-9".parse().unwrap(), ..mine.clone() },
-            Window { epoch: 3, ..mine.clone() },
-            Window { number: 3, ..mine.clone() },
+            from(Sender { run: "r-2".parse().unwrap(), ..mine.from.clone() }),
+            from(Sender { agent: "a-9".parse().unwrap(), ..mine.from.clone() }),
+            from(Sender { epoch: 3, ..mine.from.clone() }),
+            window("a-1", 0, 3 + AFTER_MAX, &[5]),
         ] {
             assert_eq!(tally.take(&foreign.encode(), false).unwrap(), Taken::Foreign);
         }
         assert_eq!((tally.foreign(), sums(&tally).len()), (4, 0));
+    }
+
+    #[test]
+    fn what_ends_after_the_last_window_is_in_the_sums_and_in_no_cell() {
+        let (mut tally, id) = (Tally::new(expected(1)), "a-1".parse().unwrap());
+        for number in 0..2 {
+            tally.take(&window("a-1", number.into(), number, &[5]).encode(), false).unwrap();
+        }
+        assert_eq!((sums(&tally).len(), tally.coverage().rows[&id].len()), (2, 1));
+        let totals =
+            AgentTotals { messages: 2, windows: 1, started: 4, done: 4, interrupted: false };
+        assert!(tally.is_whole(&id, totals));
     }
 
     #[test]
@@ -288,7 +355,8 @@ mod tests {
         for seq in [0, 1, 3] {
             tally.take(&window("a-1", seq, seq as u32, &[5]).encode(), seq == 3).unwrap();
         }
-        let totals = AgentTotals { messages: 4, started: 8, done: 8 };
+        let totals =
+            AgentTotals { messages: 4, windows: 4, started: 8, done: 8, interrupted: false };
         assert_eq!(tally.missing(&id, totals, 10), [2]);
         assert!(!tally.is_whole(&id, totals));
         tally.take(&window("a-1", 2, 2, &[5]).encode(), true).unwrap();

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 use record::{
     ClientUse, Imbalance, Interval, LatencyMillis, LoadPart, LoadPlan, LoadRecord, OpenLoop,
-    Pacing, Pick, RATE_LAWS, RequestCounts, RequestFigures, Sample, TlsUse,
+    Pacing, Pick, RATE_LAWS, RequestCounts, RequestFigures, Sample, Share, TlsUse,
 };
 use stats::Histogram;
 use units::{Nanos, PerSecond};
@@ -285,8 +285,8 @@ fn join(placed: &[Placed], begins: &[Nanos]) -> LoadRecord {
     let done = sum.requests.done;
     let (raw, raw_stride) = raw(placed);
     sum.engine = engines(placed);
-    sum.connections = sum.plan.connections;
-    sum.threads = sum.plan.threads;
+    sum.connections = peak(placed, |one| one.connections.into()) as u32;
+    sum.threads = peak(placed, |one| one.threads.into()) as u32;
     sum.seconds = window.as_secs_f64();
     sum.rate_per_s = per_s(good, span);
     sum.cpu_us_per_request = (done > 0).then(|| cpu_us / done as f64);
@@ -368,8 +368,23 @@ fn part(placed: &Placed) -> LoadPart {
     }
 }
 
+/// The plan that all records have shares of, if that is so.
+fn whole_plan(placed: &[Placed]) -> Option<LoadPlan> {
+    let whole = |one: &Placed| LoadPlan { share: Share::WHOLE, ..one.record().plan.clone() };
+    let share = |one: &Placed| one.record().plan.share;
+    let (first, of) = (whole(&placed[0]), share(&placed[0]).of);
+    let is_share = |(index, one): (usize, &Placed)| {
+        let is_taken = placed[..index].iter().any(|other| share(other) == share(one));
+        share(one).of == of && !is_taken && (index == 0 || whole(one) == first)
+    };
+    (of > 1 && placed.iter().enumerate().all(is_share)).then_some(first)
+}
+
 /// The plan of the first record, with the totals of all.
 fn plan(placed: &[Placed], span: Nanos) -> LoadPlan {
+    if let Some(whole) = whole_plan(placed) {
+        return whole;
+    }
     let plans = || placed.iter().map(|one| &one.record().plan);
     let mut sum = placed[0].record().plan.clone();
     sum.connections = peak(placed, |one| one.connections.into()) as u32;

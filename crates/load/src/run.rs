@@ -25,6 +25,9 @@ use crate::series::Series;
 use crate::shares::{ThreadShare, thread_shares};
 use crate::worker::{Measured, Stops, Worker};
 
+/// Longest sleep while the start is waited for: an interruption is noticed after that.
+const WAIT_STEP: Nanos = Nanos::from_millis(50);
+
 /// How a caller watches and ends a load.
 #[derive(Clone, Copy)]
 pub struct Control<'a> {
@@ -32,6 +35,8 @@ pub struct Control<'a> {
     watch: Option<&'a dyn Fn(&Interval)>,
     notice: Option<&'a dyn Fn(&str)>,
     scenario: Option<&'a dyn Scenario>,
+    start: Option<Nanos>,
+    begun: Option<&'a dyn Fn(Nanos)>,
 }
 
 /// Why there is no record: the generator failed. A request that fails is in the record.
@@ -92,7 +97,7 @@ pub enum LoadError {
 impl<'a> Control<'a> {
     /// A load that ends early, in order, once `interrupt` is true.
     pub fn new(interrupt: &'a AtomicBool) -> Self {
-        Self { interrupt, watch: None, notice: None, scenario: None }
+        Self { interrupt, watch: None, notice: None, scenario: None, start: None, begun: None }
     }
 
     /// Calls `watch` with each interval when it is over on all threads, merged; on the thread that
@@ -114,6 +119,31 @@ impl<'a> Control<'a> {
     #[must_use]
     pub fn acting(self, scenario: &'a dyn Scenario) -> Self {
         Self { scenario: Some(scenario), ..self }
+    }
+
+    /// Begins at this instant of CLOCK_MONOTONIC, which is that of the first request's due time as well, whenever the
+    /// threads are ready. One that has passed is not waited for, and requests that were due meanwhile are late.
+    #[must_use]
+    pub fn starting_at(self, start: Nanos) -> Self {
+        Self { start: Some(start), ..self }
+    }
+
+    /// Calls `begun` when the threads may begin, with the instant of CLOCK_MONOTONIC at which that was.
+    #[must_use]
+    pub fn begun(self, begun: &'a dyn Fn(Nanos)) -> Self {
+        Self { begun: Some(begun), ..self }
+    }
+
+    /// The start of the load, once it is there.
+    fn origin(&self) -> Nanos {
+        let Some(start) = self.start else { return clock::monotonic() };
+        loop {
+            let left = start.saturating_sub(clock::monotonic());
+            if left == Nanos::ZERO || self.interrupt.load(Ordering::Relaxed) {
+                return start;
+            }
+            thread::sleep(left.min(WAIT_STEP).into());
+        }
     }
 
     pub(crate) fn say(&self, line: &str) {
@@ -275,7 +305,10 @@ fn gather(
             ThreadReport::Ready => {
                 n_ready += 1;
                 if n_ready == n_threads {
-                    let origin = clock::monotonic();
+                    let origin = control.origin();
+                    if let Some(begun) = control.begun {
+                        begun(clock::monotonic());
+                    }
                     gates.iter().for_each(|gate| gate.send(origin).expect("it waits"));
                 }
             }
@@ -298,7 +331,8 @@ fn gather(
         gathered.measured.into_iter().map(|(_, measured)| *measured).collect();
     let intervals = gathered.series.into_intervals();
     check_threads(&measured, &intervals)?;
-    let record = join(plan, measured, intervals);
+    let mut record = join(plan, measured, intervals);
+    record.connections = thread_shares(plan).iter().map(|share| share.connections).sum();
     record.balance()?;
     Ok(record)
 }

@@ -118,6 +118,7 @@ mod completions;
 mod doubt;
 mod facts;
 mod finding;
+mod fleet;
 mod goal;
 mod hex;
 mod history;
@@ -165,6 +166,7 @@ pub use completions::Completions;
 pub use doubt::{GENERATOR_BUSY, GeneratorLimit, RateMissed};
 pub use facts::Facts;
 pub use finding::{Certainty, Finding, Question, Severity};
+pub use fleet::{FleetAgent, FleetGap, FleetUse};
 pub use goal::{Goal, GoalError, LatencyFigure, LimitEdge, RequestSpan, parse_goals};
 pub use hex::hex;
 pub use history::{

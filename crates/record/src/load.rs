@@ -9,6 +9,7 @@ use crate::bodies::BodiesVerified;
 use crate::by_request::RequestFigures;
 use crate::completions::Completions;
 use crate::finding::Finding;
+use crate::fleet::FleetUse;
 use crate::interval::Interval;
 use crate::json::ReadError;
 use crate::latency::{Latencies, LatencyMillis};
@@ -134,6 +135,9 @@ pub struct LoadRecord {
     /// surroundings).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub machine: Option<Box<MachineSeries>>,
+    /// What is known of a load that agents made; `None` if no fleet made it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fleet: Option<Box<FleetUse>>,
     /// What the doctor found, if the load was not part of a run.
     #[serde(default)]
     pub findings: Vec<Finding>,
@@ -217,6 +221,7 @@ impl LoadRecord {
             tcp: TcpUse::default(),
             connection_ends: ConnectionEnds::default(),
             machine: None,
+            fleet: None,
             findings: Vec::new(),
         }
     }

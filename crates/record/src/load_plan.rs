@@ -299,6 +299,11 @@ pub struct Share {
     pub of: u32,
 }
 
+impl Share {
+    /// All of it.
+    pub const WHOLE: Self = Self { index: 0, of: 1 };
+}
+
 /// When a load ends: at the first limit that is reached; at least one is set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LoadStop {
@@ -430,7 +435,7 @@ impl LoadPlan {
             interval: Nanos::from_millis(100),
             raw_max: 10_000,
             seed: 1,
-            share: Share { index: 0, of: 1 },
+            share: Share::WHOLE,
         }
     }
 

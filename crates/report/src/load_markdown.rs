@@ -9,7 +9,7 @@ use crate::Options;
 use crate::figures::NONE;
 use crate::load_findings::found;
 use crate::load_shape::shape;
-use crate::load_tables::{by_request, distribution, replies};
+use crate::load_tables::{by_request, distribution, fleet_line, replies};
 use crate::load_text::{FIGURES, LATENCY_REMARK, judgement, outcome_rows, phases, rate};
 use crate::markdown_table::{described, escaped};
 use crate::standing::span;
@@ -34,6 +34,9 @@ pub(crate) fn load_markdown(record: &LoadRecord, options: &Options) -> String {
         let _ = writeln!(page, "> {}\n>", escaped(&judgement(judged)));
     }
     let _ = writeln!(page, "> _{}_", escaped(&shape(record)));
+    if let Some(fleet) = &record.fleet {
+        let _ = writeln!(page, "\n_{}_", escaped(&fleet_line(fleet)));
+    }
     for part in &record.parts {
         for finding in &part.findings {
             let _ = writeln!(page, "\n_{}: {}_", escaped(&part.name), escaped(finding));

@@ -4,7 +4,7 @@
 
 use std::collections::BTreeMap;
 
-use record::{LoadPart, LoadRecord, RequestFigures};
+use record::{FleetUse, LoadPart, LoadRecord, RequestFigures};
 use units::Bytes;
 
 use crate::Options;
@@ -146,22 +146,45 @@ fn request_name(row: &RequestFigures) -> String {
 /// The loads that a record was merged from, and what spoils the figures of each.
 pub(crate) fn merged_from(page: &mut Page, record: &LoadRecord) {
     let parts = &record.parts;
-    if parts.is_empty() {
+    if parts.is_empty() && record.fleet.is_none() {
         return;
     }
     let names: Vec<String> = parts.iter().map(|part| plain(&part.name)).collect();
     let names = listed(&names);
-    let line = format!(
-        "merged from {} that {}: {names}",
-        counted(parts.len() as u64, "load"),
-        when(parts)
-    );
+    let line = match &record.fleet {
+        Some(fleet) => fleet_line(fleet),
+        None => format!(
+            "merged from {} that {}: {names}",
+            counted(parts.len() as u64, "load"),
+            when(parts)
+        ),
+    };
     page.paragraph(&line, Paint::Plain);
     for part in parts {
         for finding in &part.findings {
             page.paragraph(&format!("{}: {}", plain(&part.name), plain(finding)), Paint::Caution);
         }
     }
+}
+
+/// What is known of a load that agents made.
+pub(crate) fn fleet_line(fleet: &FleetUse) -> String {
+    let names: Vec<String> = fleet.agents.iter().map(|agent| plain(&agent.name)).collect();
+    let late: u64 = fleet.agents.iter().map(|agent| agent.late_windows).sum();
+    let clocks = fleet.clock_error().map(|error| format!(" (clocks known to {error})"));
+    let skew = fleet.skew.map(|skew| {
+        format!("; agents began within {skew} of each other{}", clocks.unwrap_or_default())
+    });
+    let late =
+        if late > 0 { format!(", {} came late", counted(late, "window")) } else { String::new() };
+    format!(
+        "run {} of {}: {}; coverage {}{late}{}",
+        plain(&fleet.run),
+        counted(names.len() as u64, "agent"),
+        listed(&names),
+        percent(fleet.windows_known, fleet.windows.max(1)),
+        skew.unwrap_or_default(),
+    )
 }
 
 /// When the loads ran.

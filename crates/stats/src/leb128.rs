@@ -12,8 +12,8 @@ pub fn push(bytes: &mut Vec<u8>, mut number: u64) {
     bytes.push(number as u8);
 }
 
-/// Takes the first number of bytes that need not be trusted; `None`, and nothing is taken, where it is cut off or has
-/// more than 64 bits.
+/// Takes the first number of bytes that need not be trusted; `None`, and nothing is taken, where it is cut off, has
+/// more than 64 bits, or more bytes than it needs: each number has one form.
 pub fn take(rest: &mut &[u8]) -> Option<u64> {
     let mut number = 0;
     for (index, byte) in rest.iter().take(BYTES_MAX).enumerate() {
@@ -22,6 +22,9 @@ pub fn take(rest: &mut &[u8]) -> Option<u64> {
         }
         number |= u64::from(byte & 0x7f) << (7 * index);
         if byte & 0x80 == 0 {
+            if *byte == 0 && index > 0 {
+                return None;
+            }
             *rest = &rest[index + 1..];
             return Some(number);
         }
@@ -44,5 +47,6 @@ mod tests {
             assert_eq!((take(&mut rest), rest), (Some(number), &[9][..]));
         }
         assert_eq!(take(&mut &[&[0xff; 9][..], &[2]].concat()[..]), None, "65 bits");
+        assert_eq!(take(&mut &[0x85, 0][..]), None, "5 in two bytes");
     }
 }

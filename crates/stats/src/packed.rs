@@ -41,18 +41,17 @@ impl Packed {
     }
 
     /// Reads [`Packed::bytes`] of an untrusted sender. `None` for what it would not have written: a number that is
-    /// cut or too large, spans that do not rise or lie above `span_max`, a count of zero, counts whose sum overflows.
+    /// cut or too large, spans of zero, spans that do not rise or lie above `span_max`, a count of zero, counts whose sum overflows.
     pub(crate) fn parse(bytes: &[u8], span_max: Nanos) -> Option<Self> {
-        let (mut rest, mut span, mut total, mut is_first) = (bytes, 0u64, 0u64, true);
+        let (mut rest, mut span, mut total) = (bytes, 0u64, 0u64);
         while !rest.is_empty() {
             let rise = take(&mut rest)?;
             let count = take(&mut rest)?;
-            if (rise == 0 && !is_first) || count == 0 {
+            if rise == 0 || count == 0 {
                 return None;
             }
             span = span.checked_add(rise).filter(|span| *span <= span_max.0)?;
             total = total.checked_add(count)?;
-            is_first = false;
         }
         Some(Self { bytes: bytes.into(), total })
     }
@@ -103,6 +102,7 @@ mod tests {
         assert!(read(&packed.bytes()[..packed.bytes().len() - 1]).is_none(), "cut");
         assert!(read(&[5, 1, 0, 1]).is_none(), "a span twice");
         assert!(read(&[5, 0]).is_none(), "a count of zero");
+        assert!(read(&[0, 10]).is_none(), "a span of zero");
         assert!(Packed::parse(packed.bytes(), Nanos(899)).is_none(), "too long a span");
         let wide = [&[0xff; 9][..], &[2, 1]].concat();
         assert!(Packed::parse(&wide, Nanos(u64::MAX)).is_none(), "65 bits");

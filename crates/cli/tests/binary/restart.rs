@@ -104,13 +104,18 @@ fn a_process_that_is_killed_under_load_is_made_up_for_and_the_port_is_never_clos
             until("an answer", || site.answers() == Some(10));
             // A child of the killed process may have answered before it ended itself.
             until("a process that serves", || !site.generations().is_empty());
-            kill("KILL", site.generations()[0]);
+            let killed = site.generations()[0];
+            kill("KILL", killed);
             // Accepted connections may be lost, but a new one can always be made.
             let clients: Vec<_> = (0..16).map(|_| asks(&site.address())).collect();
             answered += clients
                 .into_iter()
                 .filter(|client| is_answered(client.try_clone().unwrap()))
                 .count();
+            // Otherwise the end would come while one is dead.
+            until("another process", || {
+                site.generations().first().is_some_and(|now| *now != killed)
+            });
         }
         assert!(answered > 0, "{model}");
         site.ends_well();

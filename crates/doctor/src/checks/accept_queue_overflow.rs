@@ -30,7 +30,7 @@ pub(crate) const ITEM: Check = Check {
              sooner, or connect more slowly; report the time to connect apart from service times",
     detection: "At least five connections took as long as a repeated SYN (1, 2, 3, 4, 5, 7, 9, 11, 15 or 21 s, and up to \
              60 ms more) or were never made, and these are 1 % of all connections or of the time of all clients. It \
-             is confirmed where ListenOverflows or ListenDrops of the server, or TCPSynRetrans, moved too",
+             is confirmed where ListenOverflows or ListenDrops of the server, or TCPSynRetrans, counted half as many too",
     example: "a server with listen(fd, 1) that does not accept for 300 ms, and `joust load -c 50`",
     source: "https://docs.kernel.org/networking/snmp_counter.html; listen(2); tcp(7)",
     needs: &[&counters::NETSTAT, &counters::LISTENERS],
@@ -59,8 +59,8 @@ fn look_at(evidence: &Evidence, contender: usize) -> Option<Observation> {
     let never = never_made(evidence, contender);
     let overflows = transport::listen_drops(evidence, contender);
     let syn_again = transport::moved(evidence, contender, Of::Client, "TcpExt.TCPSynRetrans");
-    // A connection that was never made may have many causes; an overflow names one.
-    let never = if overflows.unwrap_or(0) > 0 { never } else { 0 };
+    // A connection that was never made may have many causes; each overflow names the one of one.
+    let never = never.min(overflows.unwrap_or(0));
     let waited = never + at_timers.iter().map(|(_, count)| count).sum::<u64>();
     let planned: u64 = evidence.loads(contender).map(|(_, load)| u64::from(load.connections)).sum();
     let asked = times.connect.count().max(planned);
@@ -92,7 +92,8 @@ fn look_at(evidence: &Evidence, contender: usize) -> Option<Observation> {
         words::percent(of_connections),
         words::percent(of_time),
     );
-    let certainty = if counted > 0 { Certainty::Confirmed } else { Certainty::Suspected };
+    let is_explained = transport::explains(counted, waited);
+    let certainty = if is_explained { Certainty::Confirmed } else { Certainty::Suspected };
     Some(Observation { certainty, share: Some(of_time), contenders: vec![contender], evidence })
 }
 
@@ -207,6 +208,12 @@ mod tests {
     }
 
     #[test]
+    fn a_few_drops_do_not_confirm_many_waits() {
+        let seen = look(&Evidence::of(&planted(8, &[("server.TcpExt.ListenOverflows", 2)])));
+        assert_eq!(seen[0].certainty, Certainty::Suspected);
+    }
+
+    #[test]
     fn one_connection_a_run_and_a_counter_without_late_connections_are_silent() {
         let drops = [("server.TcpExt.ListenOverflows", 8)];
         assert_eq!(look(&Evidence::of(&planted(0, &drops))), []);
@@ -224,6 +231,13 @@ mod tests {
         let seen = look(&Evidence::of(&run));
         assert_eq!(seen[0].certainty, Certainty::Confirmed);
         assert!(seen[0].evidence.starts_with("b: 80 of 512 connections"), "{seen:?}");
+        // One drop explains one of them.
+        for visit in run.visits.iter_mut().filter(|visit| visit.contender == 1) {
+            testdata::count(visit, &[("server.TcpExt.ListenOverflows", 0)]);
+        }
+        let visit = run.visits.iter_mut().find(|visit| visit.contender == 1).unwrap();
+        testdata::count(visit, &[("server.TcpExt.ListenOverflows", 1)]);
+        assert_eq!(look(&Evidence::of(&run)), []);
     }
 
     #[test]

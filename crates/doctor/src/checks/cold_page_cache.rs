@@ -55,7 +55,8 @@ fn look_at(evidence: &Evidence, contender: usize) -> Option<Observation> {
         .iter()
         .filter_map(|(visit, load)| {
             let faults = faults(visit).filter(|faults| faults.pages > 0)?;
-            let part = FirstPart::of(visit, load).filter(|part| part.slower > 0.0)?;
+            let part = FirstPart::of(visit, load)
+                .filter(|part| part.slower > 0.0 && !part.may_be_the_machine())?;
             let lost = part.share * load.seconds;
             (READ_MAX.as_secs_f64() * faults.pages as f64 >= lost).then_some(())?;
             Some((faults, part))

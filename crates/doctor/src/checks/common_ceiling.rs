@@ -37,28 +37,28 @@ pub(crate) const ITEM: Check = Check {
 const EQUAL_MAX: f64 = 0.01;
 
 fn look(evidence: &Evidence) -> Vec<Observation> {
-    let behind_link = links(evidence);
-    if !behind_link.is_empty() {
-        return behind_link;
-    }
     let limited: Vec<Limited> =
         evidence.contenders().filter_map(|contender| Limited::of(evidence, contender)).collect();
-    groups(evidence, &limited, |one| (one.contender, one.rate_per_s))
+    let by_cpu = groups(evidence, &limited, |one| (one.contender, one.rate_per_s))
         .into_iter()
-        .map(|group| by_cpu(evidence, &group))
-        .collect()
+        .map(|group| by_cpu(evidence, &group));
+    links(evidence).into_iter().chain(by_cpu).collect()
 }
 
-/// Those that are equal, each unlike another of them.
+/// Those that are equal, each pair of them, with one that is unlike another. A contender may be in two groups: equal
+/// to the one below it and to the one above, which are not equal to each other.
 fn groups<'a, T>(evidence: &Evidence, all: &'a [T], of: fn(&T) -> (usize, f64)) -> Vec<Vec<&'a T>> {
     let mut order: Vec<&T> = all.iter().collect();
     order.sort_by(|a, b| of(a).1.total_cmp(&of(b).1));
-    let mut groups: Vec<Vec<&T>> = Vec::new();
-    for one in order {
-        let lowest = groups.last().map(|group| of(group[0]).1);
-        match (groups.last_mut(), lowest) {
-            (Some(group), Some(lowest)) if of(one).1 / lowest - 1.0 <= EQUAL_MAX => group.push(one),
-            _ => groups.push(vec![one]),
+    let (mut groups, mut reached): (Vec<Vec<&T>>, usize) = (Vec::new(), 0);
+    for (lowest, one) in order.iter().enumerate() {
+        let above = order[lowest..].iter();
+        let equal: Vec<&T> =
+            above.take_while(|other| of(other).1 / of(one).1 - 1.0 <= EQUAL_MAX).copied().collect();
+        // One that reaches no further is a part of the group before.
+        if lowest + equal.len() > reached {
+            reached = lowest + equal.len();
+            groups.push(equal);
         }
     }
     let is_mixed =
@@ -233,6 +233,31 @@ mod tests {
         run.layout.shared = true;
         let seen = look(&Evidence::of(&run));
         assert!(seen[0].evidence.contains("shared their CPUs and used 98 %"), "{seen:?}");
+    }
+
+    #[test]
+    fn a_level_flow_does_not_hide_that_cpus_were_shared() {
+        let mut run = testdata::behind_a_link(61e6, 8);
+        (0..2).for_each(|contender| testdata::limit(&mut run, contender, 0.45, 0.48));
+        run.layout.shared = true;
+        let seen = look(&Evidence::of(&run));
+        assert_eq!((seen.len(), seen[0].certainty), (1, Certainty::Confirmed));
+        assert!(seen[0].evidence.contains("shared their CPUs and used 93 %"), "{seen:?}");
+    }
+
+    #[test]
+    fn every_pair_of_equals_is_in_a_group_and_none_of_those_that_differ() {
+        let mut run = testdata::run(&["a", "b", "c"], 8);
+        testdata::make_unlike(&mut run);
+        for contender in 0..3 {
+            testdata::limit(&mut run, contender, 0.97, 0.5);
+            for visit in run.visits.iter_mut().filter(|visit| visit.contender == contender) {
+                visit.rate_per_s = Some([1000.0, 1009.0, 1018.0][contender]);
+            }
+        }
+        let groups: Vec<Vec<usize>> =
+            look(&Evidence::of(&run)).into_iter().map(|one| one.contenders).collect();
+        assert_eq!(groups, [vec![0, 1], vec![1, 2]]);
     }
 
     #[test]

@@ -21,8 +21,8 @@ pub(crate) const ITEM: Check = Check {
               before the network",
     remedy: "ask for a smaller page, use a faster network or loopback, or compare server CPU time per request",
     detection: "Bytes a second vary by less than 1 % between visits, requests queue, and no CPU is above 70 %. \
-                Confirmed where the interface counts 97 to 101 % of a round speed (replies: 93 % of the payload that \
-                it has room for), suspected where unlike contenders are within 1 %",
+                Confirmed where the interface counts 97 to 101 % of a round speed (98.5 to 100.5 % where no other \
+                contender has it), suspected where unlike contenders are within 1 %",
     example: "`tc qdisc add dev lo root tbf rate 50mbit burst 64kb latency 50ms`",
     source: "tc-tbf(8); proc_net(5), dev",
     needs: &[&INTERFACES, &STAT],

@@ -24,6 +24,7 @@ mod fewer_connections;
 mod fewer_slots_than_connections;
 mod file_descriptors_exhausted;
 mod fixed_delay_dominates;
+mod fleet_incomplete;
 mod generator_limit;
 mod interrupted_load;
 mod keep_alive_not_honoured;
@@ -96,6 +97,7 @@ pub const CHECKS: &[&Check] = &[
     &fewer_slots_than_connections::ITEM,
     &file_descriptors_exhausted::ITEM,
     &fixed_delay_dominates::ITEM,
+    &fleet_incomplete::ITEM,
     &generator_limit::ITEM,
     &interrupted_load::ITEM,
     &keep_alive_not_honoured::ITEM,

@@ -164,7 +164,7 @@ fn look_by(evidence: &Evidence, contender: usize, metric: Metric, metrics: usize
     let is_machine = matches!(others.as_slice(), [other] if moves_too(other));
     let is_between = |beside: f64| !moves_too(&quantiles_by_block(evidence, contender, beside));
     let is_jump = metric.service_quantile().is_some_and(|q| beside(q).into_iter().any(is_between));
-    let is_coarse = split.modes.apart() < apart_min(evidence, contender, metric);
+    let is_coarse = split.modes.apart() < apart_min(evidence, contender, metric, &high);
     (!is_machine && !is_jump && !is_coarse).then_some(split)
 }
 
@@ -174,12 +174,14 @@ fn beside(q: f64) -> [f64; 2] {
     if q > 0.5 { [1.0 - 2.0 * tail, 1.0 - tail / 2.0] } else { [q - 0.1, q + 0.1] }
 }
 
-/// The distance, in logs, that modes of a metric must have because its values are coarse.
-fn apart_min(evidence: &Evidence, contender: usize, metric: Metric) -> f64 {
+/// The distance, in logs, that modes of a metric must have because its values are coarse. `high`: the blocks of the
+/// higher mode; a step of a counter is more of what the lower one counts.
+fn apart_min(evidence: &Evidence, contender: usize, metric: Metric, high: &[u32]) -> f64 {
     match metric {
         Metric::ServerCpu => {
             let cpu = |visit: &Visit| Some(visit.server?.cpu.as_millis_f64());
-            let used: Vec<f64> = evidence.run.measured(contender).filter_map(cpu).collect();
+            let low = evidence.run.measured(contender).filter(|visit| !high.contains(&visit.block));
+            let used: Vec<f64> = low.filter_map(cpu).collect();
             let usual = stats::median(&used).unwrap_or(0.0);
             (CPU_APART_MIN_MS / usual.max(f64::MIN_POSITIVE)).ln_1p()
         }

@@ -1,0 +1,560 @@
+//! A controller: it commands a run from its plan to its result. Owns the loop, the state that another controller can
+//! take over, and what is made of all that came; [`Conductor`] decides. Start reading at [`conduct`].
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::Read as _;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{self, Receiver};
+use std::time::Duration;
+
+use nkeys::KeyPair;
+use record::{FleetAgent, FleetGap, FleetUse, Interval, LoadPlan, LoadRecord, Share};
+use serde::{Deserialize, Serialize};
+use sys::clock::{monotonic, wall};
+use units::Nanos;
+
+use crate::agent::{Beat, Report};
+use crate::broker::{Broker, BrokerError, Subscription};
+use crate::conductor::{Conductor, OnLoss, Phase, RunTimes, Standing};
+use crate::coverage::{Cell, WINDOW};
+use crate::ids::Id;
+use crate::message::{Content, Message};
+use crate::order::Answer;
+use crate::partial::partial_record;
+use crate::plan::{self, FleetPlan, PROTOCOL, PlanRefused};
+use crate::subject;
+use crate::tally::{Expected, Tally};
+
+/// Longest wait for the next message.
+const TICK: Duration = Duration::from_millis(20);
+/// Time between two rounds of orders.
+const ORDERS: Nanos = Nanos::from_millis(200);
+/// Time between two beats, and two looks at what is missing.
+const BEAT: Nanos = Nanos::from_secs(1);
+/// How long messages may still be on their way before they are read back from the stream.
+const ON_THE_WAY: Nanos = Nanos::from_secs(2);
+/// Messages that an agent is asked for again at a time.
+const MISSING_MAX: usize = 1_000;
+/// Largest record of an agent.
+const RECORD_MAX: u64 = 1 << 30;
+/// A window is shown although an agent's is missing once so many later ones have come.
+const SHOWN_AFTER: u32 = 3;
+
+/// What a run is to be.
+#[derive(Debug, Clone)]
+pub struct Setup {
+    /// Its name.
+    pub run: Id,
+    /// The name of who commands it, for people.
+    pub controller: String,
+    /// The whole load; it has an end in time.
+    pub load: LoadPlan,
+    /// Who makes it, each once.
+    pub agents: Vec<Id>,
+    /// Its times.
+    pub times: RunTimes,
+    /// What happens when an agent is lost.
+    pub on_loss: OnLoss,
+}
+
+/// Where a run is, for a controller that takes over.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RunState {
+    /// The fencing number of who commands it.
+    pub epoch: u64,
+    /// Who commands it.
+    pub controller: String,
+    /// Digest of the plan.
+    pub plan: String,
+    /// Its agents, in the order of their shares.
+    pub agents: Vec<Id>,
+    /// How long the load takes.
+    pub duration: Nanos,
+    /// Its times.
+    pub times: RunTimes,
+    /// What happens when an agent is lost.
+    pub on_loss: OnLoss,
+    /// When the load began or will begin, since 1970 by the controller's clock; `None` before that is decided.
+    pub begins: Option<Nanos>,
+    /// Whether nothing more happens, and how it ended.
+    pub over: Option<String>,
+}
+
+/// What came of a run.
+#[derive(Debug, Clone)]
+pub struct Outcome {
+    /// The record of each agent's share, with its name.
+    pub records: Vec<(Id, LoadRecord)>,
+    /// What is known of the whole.
+    pub fleet: FleetUse,
+}
+
+/// Why there is no result.
+#[derive(Debug, thiserror::Error)]
+pub enum FleetError {
+    /// The broker.
+    #[error(transparent)]
+    Broker(#[from] BrokerError),
+    /// A load without an end.
+    #[error(
+        "a load on a fleet needs a duration, after which every agent ends by itself: add -d TIME"
+    )]
+    Endless,
+    /// Windows cannot be made of its intervals.
+    #[error("--interval must be at most {WINDOW} on a fleet, got {0}")]
+    Interval(Nanos),
+    /// The key cannot sign.
+    #[error("the plan cannot be signed: {0}")]
+    Key(String),
+    /// The plan that is stored cannot be read.
+    #[error(transparent)]
+    Plan(#[from] PlanRefused),
+    /// No such run.
+    #[error("there is no run {0} on this broker: `joust fleet status` lists them")]
+    Unknown(Id),
+    /// Somebody else commands it.
+    #[error("run {0} is commanded by another controller now")]
+    Replaced(Id),
+    /// Nothing began.
+    #[error("the load did not begin: {0}")]
+    NotBegun(String),
+}
+
+/// How an agent stands, for people who watch.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AgentView {
+    /// Its name.
+    pub name: Id,
+    /// What it reported last; `None` before that.
+    pub report: Option<Report>,
+    /// Whether it is heard.
+    pub standing: Standing,
+}
+
+/// What a caller sees of a run while it goes on.
+pub trait Watch {
+    /// A window of all agents together.
+    fn window(&mut self, sum: &Interval);
+    /// The agents, once a second.
+    fn agents(&mut self, phase: &Phase, agents: &[AgentView]);
+    /// A line for the user.
+    fn notice(&mut self, line: &str);
+}
+
+/// Commands a run to its end. A `true` in `interrupt` ends it in order.
+///
+/// # Errors
+/// [`FleetError`]: nothing was loaded, or another controller has the run now.
+pub fn conduct(
+    broker: &Arc<Broker>,
+    setup: &Setup,
+    key: Option<&KeyPair>,
+    interrupt: &AtomicBool,
+    watch: &mut dyn Watch,
+) -> Result<Outcome, FleetError> {
+    let duration = setup.load.stop.duration.ok_or(FleetError::Endless)?;
+    if setup.load.interval > WINDOW {
+        return Err(FleetError::Interval(setup.load.interval));
+    }
+    broker.make_places()?;
+    let plan = FleetPlan {
+        protocol: PROTOCOL,
+        run: setup.run.clone(),
+        agents: setup.agents.clone(),
+        load: setup.load.clone(),
+    };
+    let (bytes, digest) =
+        plan::seal(&plan, key).map_err(|error| FleetError::Key(error.to_string()))?;
+    broker.put_plan(&digest, &bytes)?;
+    let state = RunState {
+        epoch: 1,
+        controller: setup.controller.clone(),
+        plan: digest,
+        agents: setup.agents.clone(),
+        duration,
+        times: setup.times,
+        on_loss: setup.on_loss,
+        begins: None,
+        over: None,
+    };
+    let mut controller =
+        Controller::new(broker, setup.run.clone(), state, None, setup.load.clone());
+    controller.write_state()?;
+    let _subscriptions = controller.listen()?;
+    controller.work(interrupt, watch)
+}
+
+/// Takes over a run whose controller is gone, commands it to its end, and collects what there is.
+///
+/// # Errors
+/// As [`conduct`]; [`FleetError::Unknown`].
+pub fn take_over(
+    broker: &Arc<Broker>,
+    run: &Id,
+    controller: &str,
+    interrupt: &AtomicBool,
+    watch: &mut dyn Watch,
+) -> Result<Outcome, FleetError> {
+    let (state, revision) = state(broker, run)?.ok_or_else(|| FleetError::Unknown(run.clone()))?;
+    let bytes = broker.plan(&state.plan, usize::MAX - 1)?;
+    let plan = plan::read(&bytes, &state.plan)?;
+    let epoch = state.epoch + 1;
+    let state = RunState { epoch, controller: controller.to_owned(), ..state };
+    let begins = state.begins;
+    let mut controller = Controller::new(broker, run.clone(), state, Some(revision), plan.load);
+    controller.write_state()?;
+    let _subscriptions = controller.listen()?;
+    // Clocks of two controllers differ by more than a run's clock does, and nothing depends on it any more.
+    let ago = begins.map(|begins| wall().saturating_sub(begins));
+    let at = ago.map(|ago| monotonic().saturating_sub(ago));
+    controller.begun = begins;
+    controller.conductor = controller.conductor.taking_over(at);
+    controller.work(interrupt, watch)
+}
+
+/// The state of a run, with its revision.
+///
+/// # Errors
+/// The broker failed.
+pub fn state(broker: &Broker, run: &Id) -> Result<Option<(RunState, u64)>, BrokerError> {
+    let stored = broker.get(&subject::state(run))?;
+    Ok(stored.and_then(|stored| {
+        let state = serde_json::from_slice(&stored.value).ok()?;
+        Some((state, stored.revision))
+    }))
+}
+
+enum Event {
+    Report(Id, Report),
+    Message(Vec<u8>),
+}
+
+struct Controller<'a> {
+    broker: &'a Arc<Broker>,
+    run: Id,
+    state: RunState,
+    revision: Option<u64>,
+    load: LoadPlan,
+    conductor: Conductor,
+    tally: Tally,
+    reports: BTreeMap<Id, Report>,
+    events: mpsc::Sender<Event>,
+    received: Option<Receiver<Event>>,
+    /// When the load began, since 1970.
+    begun: Option<Nanos>,
+    /// When an agent was first seen to have ended.
+    ended: BTreeMap<Id, Nanos>,
+    shown: u32,
+}
+
+impl<'a> Controller<'a> {
+    fn new(
+        broker: &'a Arc<Broker>,
+        run: Id,
+        state: RunState,
+        revision: Option<u64>,
+        load: LoadPlan,
+    ) -> Self {
+        let conductor = Conductor::new(
+            (run.clone(), state.epoch),
+            (state.plan.clone(), state.duration),
+            &state.agents,
+            (state.times, state.on_loss),
+            monotonic(),
+        );
+        let expected = Expected {
+            run: run.clone(),
+            agents: state.agents.iter().cloned().collect(),
+            epochs: (1..=state.epoch).collect(),
+            windows: state.duration.0.div_ceil(WINDOW.0) as u32,
+        };
+        let (events, received) = mpsc::channel();
+        Self {
+            broker,
+            run,
+            state,
+            revision,
+            load,
+            conductor,
+            tally: Tally::new(expected),
+            reports: BTreeMap::new(),
+            events,
+            received: Some(received),
+            begun: None,
+            ended: BTreeMap::new(),
+            shown: 0,
+        }
+    }
+
+    fn write_state(&mut self) -> Result<(), FleetError> {
+        let bytes = serde_json::to_vec(&self.state).expect("plain data serialises");
+        let written = self.broker.set(&subject::state(&self.run), bytes, self.revision)?;
+        self.revision = Some(written.ok_or_else(|| FleetError::Replaced(self.run.clone()))?);
+        Ok(())
+    }
+
+    fn listen(&self) -> Result<[Subscription; 3], FleetError> {
+        let clock = self.broker.answer(&subject::clock(&self.run), |_| {
+            let received = monotonic();
+            serde_json::to_vec(&(received, monotonic())).expect("plain data serialises")
+        })?;
+        let report = |subject: &str, bytes: &[u8]| {
+            let agent = subject.rsplit('.').next()?.parse().ok()?;
+            Some(Event::Report(agent, serde_json::from_slice(bytes).ok()?))
+        };
+        let reports =
+            self.broker.subscribe(&subject::all_answers(&self.run), self.events.clone(), report)?;
+        let message = |_: &str, bytes: &[u8]| Some(Event::Message(bytes.to_vec()));
+        let messages = self.broker.subscribe(
+            &subject::all_messages(&self.run),
+            self.events.clone(),
+            message,
+        )?;
+        Ok([clock, reports, messages])
+    }
+
+    fn work(
+        mut self,
+        interrupt: &AtomicBool,
+        watch: &mut dyn Watch,
+    ) -> Result<Outcome, FleetError> {
+        let received = self.received.take().expect("it works once");
+        let (mut orders_due, mut beat_due) = (Nanos::ZERO, Nanos::ZERO);
+        loop {
+            if let Ok(event) = received.recv_timeout(TICK) {
+                self.take(event);
+                // What has come is taken together.
+                while let Ok(event) = received.try_recv() {
+                    self.take(event);
+                }
+            }
+            let now = monotonic();
+            self.broker.notices().iter().for_each(|line| watch.notice(line));
+            if interrupt.load(Ordering::Relaxed) {
+                self.conductor.stop("interrupted", now);
+            }
+            if now >= orders_due {
+                orders_due = now + ORDERS;
+                self.order(now)?;
+            }
+            if now >= beat_due {
+                beat_due = now + BEAT;
+                let beat = Beat { epoch: self.state.epoch };
+                let bytes = serde_json::to_vec(&beat).expect("plain data serialises");
+                // One that is lost is followed by another.
+                self.broker.publish(&subject::beat(&self.run), bytes).ok();
+                self.collect(now);
+                watch.agents(self.conductor.phase(), &self.views(now));
+            }
+            self.show(watch);
+            if let Phase::Over { why } = self.conductor.phase() {
+                let why = why.clone();
+                return self.outcome(why);
+            }
+        }
+    }
+
+    fn take(&mut self, event: Event) {
+        match event {
+            Event::Report(agent, report) => {
+                self.conductor.answered(&agent, report.answer.clone(), monotonic());
+                self.reports.insert(agent, report);
+            }
+            // What cannot be read is missing, and asked for again.
+            Event::Message(bytes) => {
+                self.tally.take(&bytes, false).ok();
+            }
+        }
+    }
+
+    fn order(&mut self, now: Nanos) -> Result<(), FleetError> {
+        let orders = self.conductor.orders(now);
+        // Whoever takes over must know of a start before any agent does.
+        if let Phase::Committing { at } = *self.conductor.phase()
+            && self.state.begins.is_none()
+        {
+            let begins = wall() + at.saturating_sub(monotonic());
+            self.state.begins = Some(begins);
+            self.begun = Some(begins);
+            match self.write_state() {
+                Ok(()) => {}
+                Err(replaced @ FleetError::Replaced(_)) => return Err(replaced),
+                Err(error) => {
+                    self.conductor.stop(&error.to_string(), now);
+                    return Ok(());
+                }
+            }
+        }
+        for (agent, command) in orders {
+            let bytes = serde_json::to_vec(&command).expect("plain data serialises");
+            // It is sent again until it is answered.
+            self.broker.publish(&subject::orders(&agent), bytes).ok();
+        }
+        Ok(())
+    }
+
+    /// Looks for what is missing of agents that have ended.
+    fn collect(&mut self, now: Nanos) {
+        for agent in self.state.agents.clone() {
+            match self.conductor.last(&agent) {
+                Some(Answer::Failed(_)) => {
+                    if self.reports.get(&agent).is_some_and(|report| report.waiting == 0) {
+                        self.replay(&agent);
+                        self.conductor.collected(&agent);
+                    }
+                    continue;
+                }
+                Some(Answer::Finished(_)) => {}
+                _ => continue,
+            }
+            let Some(totals) = self.conductor.totals(&agent) else { continue };
+            // A load of a number of requests may end before its time; one that was stopped is not whole.
+            if !totals.interrupted {
+                self.tally.ended(&agent, totals.windows);
+            }
+            if self.tally.is_whole(&agent, totals) {
+                self.conductor.collected(&agent);
+                continue;
+            }
+            let since = *self.ended.entry(agent.clone()).or_insert(now);
+            if now.saturating_sub(since) >= ON_THE_WAY {
+                self.ended.insert(agent.clone(), now);
+                self.replay(&agent);
+                let missing = self.tally.missing(&agent, totals, MISSING_MAX);
+                self.conductor.lacks(&agent, missing);
+            }
+        }
+    }
+
+    /// Reads back what the stream has of an agent.
+    fn replay(&mut self, agent: &Id) -> Vec<Vec<u8>> {
+        let messages = self.broker.replay(&subject::messages(&self.run, agent)).unwrap_or_default();
+        for message in &messages {
+            self.tally.take(message, true).ok();
+        }
+        messages
+    }
+
+    fn views(&self, now: Nanos) -> Vec<AgentView> {
+        let view = |name: &Id| AgentView {
+            name: name.clone(),
+            report: self.reports.get(name).cloned(),
+            standing: self.conductor.standing(name, now).unwrap_or(Standing::Heard),
+        };
+        self.state.agents.iter().map(view).collect()
+    }
+
+    fn show(&mut self, watch: &mut dyn Watch) {
+        loop {
+            let is_late = self.tally.window(self.shown + SHOWN_AFTER).is_some();
+            match self.tally.window(self.shown) {
+                Some((sum, agents)) if agents == self.state.agents.len() || is_late => {
+                    watch.window(sum);
+                }
+                None if is_late => {}
+                _ => return,
+            }
+            self.shown += 1;
+        }
+    }
+
+    fn outcome(mut self, why: Option<String>) -> Result<Outcome, FleetError> {
+        if let Some(why) = why.as_ref().filter(|_| self.begun.is_none()) {
+            self.state.over = Some(why.clone());
+            self.write_state().ok();
+            return Err(FleetError::NotBegun(why.clone()));
+        }
+        let mut records = Vec::new();
+        let mut agents = Vec::new();
+        for (share, agent) in (0..).zip(self.state.agents.clone()) {
+            let share = Share { index: share, of: self.state.agents.len() as u32 };
+            let plan = LoadPlan { share, ..self.load.clone() };
+            let whole = self.whole_record(&agent);
+            let is_whole = whole.is_some();
+            let mut record = whole.unwrap_or_else(|| {
+                let messages = self.replay(&agent);
+                partial_record(&plan, windows_of(&messages, &self.run, &agent))
+            });
+            record.began_unix_ms = self.begun.map(|begun| begun.0 / 1_000_000);
+            agents.push(self.fleet_agent(&agent, share, is_whole));
+            records.push((agent, record));
+        }
+        let (known, cells) = self.tally.coverage().counts();
+        let begun: Vec<_> = agents.iter().filter_map(|agent: &FleetAgent| agent.begun).collect();
+        let skew = begun.iter().max().zip(begun.iter().min()).map(|(last, first)| *last - *first);
+        let fleet = FleetUse {
+            run: self.run.to_string(),
+            agents,
+            windows: cells,
+            windows_known: known,
+            skew,
+            ended_early: why.clone(),
+            conflicts: self.tally.conflicts(),
+        };
+        self.state.over = Some(why.unwrap_or_else(|| "as planned".to_owned()));
+        // If it cannot be written, the run is listed as one whose controller was lost; nothing depends on it.
+        self.write_state().ok();
+        Ok(Outcome { records, fleet })
+    }
+
+    /// The record that an agent sent, if all of its messages came and say the same.
+    fn whole_record(&self, agent: &Id) -> Option<LoadRecord> {
+        let totals = self.conductor.totals(agent)?;
+        if !self.tally.is_whole(agent, totals) {
+            return None;
+        }
+        let mut json = String::new();
+        let packed = self.tally.record(agent)?;
+        let unpacked = flate2::read::ZlibDecoder::new(packed.as_slice());
+        unpacked.take(RECORD_MAX).read_to_string(&mut json).ok()?;
+        let record = LoadRecord::from_json(&json).ok()?;
+        let requests = &record.requests;
+        ((requests.started, requests.done) == (totals.started, totals.done)).then_some(record)
+    }
+
+    fn fleet_agent(&self, agent: &Id, share: Share, is_whole: bool) -> FleetAgent {
+        let report = self.reports.get(agent);
+        let coverage = self.tally.coverage();
+        let cells = coverage.rows.get(agent).map_or(&[][..], Vec::as_slice);
+        // Until its dead-man timer ends, nobody knows whether it went on.
+        let may_load_until = |from: Nanos| from + self.state.times.dead_man;
+        let gaps = coverage.gaps().into_iter().filter(|gap| gap.agent == *agent);
+        let said = match self.conductor.last(agent) {
+            Some(Answer::Failed(why)) => Some(why.clone()),
+            Some(Answer::Free) if !is_whole => Some("it left the run".to_owned()),
+            Some(Answer::Finished(_)) | Some(Answer::Free) => None,
+            _ => Some("it was lost".to_owned()),
+        };
+        FleetAgent {
+            name: agent.to_string(),
+            share,
+            clock_error: self.tally.clock_error(agent).filter(|error| *error < Nanos::MAX),
+            begun: report.and_then(|report| report.begun).map(|begun| begun.at),
+            is_whole,
+            late_windows: cells.iter().filter(|cell| **cell == Cell::Late).count() as u64,
+            gaps: gaps
+                .map(|gap| FleetGap {
+                    from: gap.from,
+                    until: gap.until,
+                    may_load_until: may_load_until(gap.from).min(gap.until),
+                })
+                .collect(),
+            trouble: said,
+        }
+    }
+}
+
+/// The windows of messages that were read back, each once.
+fn windows_of(messages: &[Vec<u8>], run: &Id, agent: &Id) -> Vec<crate::message::Window> {
+    let mut known = BTreeSet::new();
+    let windows = messages.iter().filter_map(|bytes| {
+        let Message { from, content } = Message::decode(bytes).ok()?;
+        let is_own = from.run == *run && from.agent == *agent && known.insert(from.seq);
+        match content {
+            Content::Window(window) if is_own => Some(*window),
+            Content::Window(_) | Content::Part(_) => None,
+        }
+    });
+    windows.collect()
+}
