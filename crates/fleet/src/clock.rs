@@ -170,7 +170,7 @@ mod tests {
         let now = Nanos(81 * MICRO);
         let run = clock.to_run(now).unwrap();
         // 81 us of drift beside half of the way.
-        assert_eq!((run.at, run.error), (Nanos(1_081_000), Nanos(40 * MICRO + 49)));
+        assert_eq!((run.at, run.error), (Nanos(1_081_000), Nanos(40 * MICRO + 98)));
         assert_eq!(clock.to_agent(run.at).unwrap().at, now);
     }
 
@@ -185,12 +185,30 @@ mod tests {
     }
 
     #[test]
+    fn after_a_jump_the_new_offset_is_believed_once_probes_agree_on_it() {
+        let mut clock = ClockEstimate::default();
+        (0..10).for_each(|n| {
+            clock.add(probe(n * 1_000_000, 1_000_000, 10 * MICRO, 10 * MICRO));
+        });
+        // The machine slept for 10 s. One that agrees with nothing begins the count anew.
+        let after =
+            |n: u64, offset| probe(20_000_000 + n * 1_000_000, offset, 10 * MICRO, 10 * MICRO);
+        let took: Vec<bool> = (0..6)
+            .map(|n| clock.add(after(n, if n == 1 { 77_000_000_000 } else { 10_001_000_000 })))
+            .collect();
+        assert_eq!(took, [false, false, false, false, false, true]);
+        let now = 26_000_000;
+        let run = clock.to_run(Nanos(now)).unwrap();
+        assert!(run.at.0.abs_diff(now + 10_001_000_000) <= run.error.0, "{run:?}");
+    }
+
+    #[test]
     fn without_probes_the_error_grows_with_time() {
         let mut clock = ClockEstimate::default();
         clock.add(probe(0, 1_000_000, 10 * MICRO, 10 * MICRO));
         let error = |at: u64| clock.to_run(Nanos(at)).unwrap().error;
-        assert_eq!(error(21 * MICRO), Nanos(10 * MICRO + 13));
-        assert_eq!(error(21 * MICRO + 1_000_000_000), Nanos(610 * MICRO + 13));
+        assert_eq!(error(21 * MICRO), Nanos(10 * MICRO + 26));
+        assert_eq!(error(21 * MICRO + 1_000_000_000), Nanos(1_210 * MICRO + 26));
     }
 
     proptest! {

@@ -223,6 +223,11 @@ impl Conductor {
         }
     }
 
+    /// Whether another controller commands now.
+    pub fn is_replaced(&self) -> bool {
+        self.fenced().is_some()
+    }
+
     /// What an agent said last.
     pub fn last(&self, agent: &Id) -> Option<&Answer> {
         self.members.get(agent)?.last.as_ref()

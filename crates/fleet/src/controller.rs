@@ -16,6 +16,7 @@ use units::Nanos;
 
 use crate::agent::{Beat, Report};
 use crate::broker::{Broker, BrokerError, Subscription};
+use crate::clock::Converted;
 use crate::conductor::{Conductor, OnLoss, Phase, RunTimes, Standing};
 use crate::coverage::{Cell, WINDOW};
 use crate::ids::Id;
@@ -238,7 +239,10 @@ struct Controller<'a> {
     load: LoadPlan,
     conductor: Conductor,
     tally: Tally,
+    /// The last one of each.
     reports: BTreeMap<Id, Report>,
+    /// When each began, on the run clock.
+    began: BTreeMap<Id, Converted>,
     events: mpsc::Sender<Event>,
     received: Option<Receiver<Event>>,
     /// When the load began, since 1970.
@@ -279,6 +283,7 @@ impl<'a> Controller<'a> {
             conductor,
             tally: Tally::new(expected),
             reports: BTreeMap::new(),
+            began: BTreeMap::new(),
             events,
             received: Some(received),
             begun: None,
@@ -336,6 +341,7 @@ impl<'a> Controller<'a> {
             }
             if now >= orders_due {
                 orders_due = now + ORDERS;
+                self.collect(now);
                 self.order(now)?;
             }
             if now >= beat_due {
@@ -344,13 +350,18 @@ impl<'a> Controller<'a> {
                 let bytes = serde_json::to_vec(&beat).expect("plain data serialises");
                 // One that is lost is followed by another.
                 self.broker.publish(&subject::beat(&self.run), bytes).ok();
-                self.collect(now);
                 watch.agents(self.conductor.phase(), &self.views(now));
             }
-            self.show(watch);
-            if let Phase::Over { why } = self.conductor.phase() {
-                let why = why.clone();
-                return self.outcome(why);
+            let over = match self.conductor.phase() {
+                Phase::Over { why } => Some(why.clone()),
+                _ => None,
+            };
+            self.show(watch, over.is_some());
+            if let Some(why) = over {
+                return match self.conductor.is_replaced() {
+                    true => Err(FleetError::Replaced(self.run)),
+                    false => self.outcome(why),
+                };
             }
         }
     }
@@ -358,7 +369,14 @@ impl<'a> Controller<'a> {
     fn take(&mut self, event: Event) {
         match event {
             Event::Report(agent, report) => {
-                self.conductor.answered(&agent, report.answer.clone(), monotonic());
+                let answer = match report.epoch > self.state.epoch {
+                    true => Answer::Fenced { by: report.epoch },
+                    false => report.answer.clone(),
+                };
+                self.conductor.answered(&agent, answer, monotonic());
+                if let Some(begun) = report.begun {
+                    self.began.insert(agent.clone(), begun);
+                }
                 self.reports.insert(agent, report);
             }
             // What cannot be read is missing, and asked for again.
@@ -445,9 +463,11 @@ impl<'a> Controller<'a> {
         self.state.agents.iter().map(view).collect()
     }
 
-    fn show(&mut self, watch: &mut dyn Watch) {
-        loop {
-            let is_late = self.tally.window(self.shown + SHOWN_AFTER).is_some();
+    /// Shows each window once it is whole, or late; all of them when the run is over.
+    fn show(&mut self, watch: &mut dyn Watch, is_over: bool) {
+        let last = self.tally.windows().map(|(number, _)| number).max();
+        while last.is_some_and(|last| self.shown <= last) {
+            let is_late = is_over || self.tally.window(self.shown + SHOWN_AFTER).is_some();
             match self.tally.window(self.shown) {
                 Some((sum, agents)) if agents == self.state.agents.len() || is_late => {
                     watch.window(sum);
@@ -514,7 +534,6 @@ impl<'a> Controller<'a> {
     }
 
     fn fleet_agent(&self, agent: &Id, share: Share, is_whole: bool) -> FleetAgent {
-        let report = self.reports.get(agent);
         let coverage = self.tally.coverage();
         let cells = coverage.rows.get(agent).map_or(&[][..], Vec::as_slice);
         // Until its dead-man timer ends, nobody knows whether it went on.
@@ -530,7 +549,7 @@ impl<'a> Controller<'a> {
             name: agent.to_string(),
             share,
             clock_error: self.tally.clock_error(agent).filter(|error| *error < Nanos::MAX),
-            begun: report.and_then(|report| report.begun).map(|begun| begun.at),
+            begun: self.began.get(agent).map(|begun| begun.at),
             is_whole,
             late_windows: cells.iter().filter(|cell| **cell == Cell::Late).count() as u64,
             gaps: gaps

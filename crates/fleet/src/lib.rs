@@ -17,6 +17,7 @@
 //! | [`plan`] | a plan, sealed and signed |
 //! | [`permit`] | whom an agent's owner permits to load |
 //! | [`config`] | the files of agents and controllers |
+//! | [`init`] | those of a new fleet |
 //! | [`broker`], [`subject`] | NATS, and the names on it |
 //! | [`worker`] | the process that makes an agent's load |
 //! | [`outbox`] | messages on their way to the broker |
@@ -42,6 +43,7 @@ pub mod config;
 pub mod controller;
 pub mod coverage;
 pub mod ids;
+pub mod init;
 pub mod message;
 pub mod order;
 pub mod outbox;
@@ -60,6 +62,8 @@ pub mod worker;
 mod tests {
     /// The plan of a small load.
     pub(crate) fn plan() -> record::LoadPlan {
-        load::LoadOptions::new("http://127.0.0.1:1/").plan().expect("a plan")
+        let mut options = load::LoadOptions::new("http://127.0.0.1:1/");
+        options.draft.stop.duration = Some(units::Nanos::from_secs(5));
+        options.plan().expect("a plan")
     }
 }

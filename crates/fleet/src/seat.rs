@@ -243,6 +243,11 @@ impl Seat {
         self.held.as_ref().map(|held| (&held.run, held.state.answer()))
     }
 
+    /// The fencing number of who commands it; 0 while nobody does.
+    pub fn epoch(&self) -> u64 {
+        self.held.as_ref().map_or(0, |held| held.epoch)
+    }
+
     /// Until when its load may run at most, on the agent's clock: the controller was heard, and the plan has an end.
     pub fn deadline(&self) -> Option<Nanos> {
         let held = self.held.as_ref()?;

@@ -106,7 +106,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("a-1");
         let mut spool = Spool::create(&path).unwrap();
-        let messages = [&b"one"[..], b"", &[7; 5_000]];
+        let messages = [&b"one"[..], b"two", &[7; 5_000]];
         messages.iter().for_each(|message| spool.append(message).unwrap());
         spool.sync().unwrap();
         let spooled = read(&path).unwrap();
@@ -121,6 +121,11 @@ mod tests {
             assert_eq!(spooled.messages.len(), 2);
             assert_eq!(spooled.dropped as usize, HEAD + 5_000 - cut);
         }
+        let zeros = [whole.as_slice(), &[0; 4_096]].concat();
+        std::fs::write(&path, zeros).unwrap();
+        let spooled = read(&path).unwrap();
+        assert_eq!((spooled.messages.len(), spooled.dropped), (3, 4_096), "of a power failure");
+        assert!(spool.append(b"").is_err());
         assert!(Spool::create(&path).is_err(), "never over another's");
     }
 

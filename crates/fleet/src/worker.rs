@@ -178,8 +178,9 @@ impl WorkerProcess {
             take(None);
         })?;
         let job = serde_json::to_vec(plan).expect("plain data serialises");
-        worker.write(&length(job.len())?.to_le_bytes())?;
-        worker.write(&job)?;
+        let length = length(job.len())?.to_le_bytes();
+        // If it has ended already, its end says why.
+        worker.write(&length).and_then(|()| worker.write(&job)).ok();
         Ok(worker)
     }
 

@@ -4,7 +4,7 @@
 //! Records lie on one time axis by when each began. Time in which none ran is left out, so a rate is over the time in
 //! which at least one of them ran. Counts and histograms add up exactly, in whatever order the records are given.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use record::{
     ClientUse, Imbalance, Interval, LatencyMillis, LoadPart, LoadPlan, LoadRecord, OpenLoop,
@@ -101,8 +101,9 @@ pub fn merge(mut inputs: Vec<MergeInput>) -> Result<LoadRecord, MergeError> {
     note_what_differs(&mut inputs);
     let begins: Vec<Nanos> =
         inputs.iter().map(|input| Nanos::from_millis(began(&input.record))).collect();
-    let placed = place(inputs, &begins);
-    Ok(join(&placed, &begins))
+    let whole = whole_plan(&inputs);
+    let placed = place(inputs, &begins, whole.is_some());
+    Ok(join(&placed, &begins, whole))
 }
 
 /// A record on the common axis.
@@ -226,9 +227,9 @@ fn is_in_step(one: &LoadPlan, two: &LoadPlan) -> bool {
 }
 
 /// Places the records on one axis; they are in the order of their beginnings.
-fn place(inputs: Vec<MergeInput>, begins: &[Nanos]) -> Vec<Placed> {
-    let length = |input: &MergeInput| Nanos::from_secs_f64(input.record.rate_seconds());
-    let lengths: Vec<Nanos> = inputs.iter().map(length).collect();
+/// `are_shares`: of one plan.
+fn place(inputs: Vec<MergeInput>, begins: &[Nanos], are_shares: bool) -> Vec<Placed> {
+    let lengths = lengths(&inputs, are_shares);
     let (starts, _) = lay_out(begins, &lengths);
     let mut placed: Vec<Placed> = Vec::new();
     let mut first_thread = 0;
@@ -241,6 +242,16 @@ fn place(inputs: Vec<MergeInput>, begins: &[Nanos]) -> Vec<Placed> {
         first_thread += n_threads;
     }
     placed
+}
+
+/// The time that each record's rate is over. The law of one plan has one time for all shares of it: until its next
+/// request, whoever that belongs to.
+fn lengths(inputs: &[MergeInput], are_shares: bool) -> Vec<Nanos> {
+    let seconds = |input: &MergeInput| input.record.rate_seconds();
+    let all = inputs.iter().filter(|_| are_shares);
+    let next = all.map(seconds).fold(f64::INFINITY, f64::min);
+    let length = |input: &MergeInput| next.max(input.record.seconds).min(seconds(input));
+    inputs.iter().map(|input| Nanos::from_secs_f64(length(input))).collect()
 }
 
 /// Where each stretch starts if the gaps between them are left out, and their total length.
@@ -266,13 +277,14 @@ fn peak(placed: &[Placed], of: impl Fn(&LoadRecord) -> f64) -> f64 {
     placed.iter().map(|one| at(one.start)).fold(0.0, f64::max)
 }
 
-fn join(placed: &[Placed], begins: &[Nanos]) -> LoadRecord {
+/// `whole`: the plan that all have shares of.
+fn join(placed: &[Placed], begins: &[Nanos], whole: Option<LoadPlan>) -> LoadRecord {
     let first = placed[0].record();
     let records = || placed.iter().map(Placed::record);
     let windows: Vec<Nanos> = records().map(|one| Nanos::from_secs_f64(one.seconds)).collect();
     let (_, window) = lay_out(begins, &windows);
     let span = placed.iter().map(Placed::end).max().unwrap_or(Nanos::ZERO);
-    let mut sum = LoadRecord::empty(plan(placed, span));
+    let mut sum = LoadRecord::empty(whole.unwrap_or_else(|| plan(placed, span)));
     for one in placed {
         add_counts(&mut sum, one.record());
         sum.bodies_verified.merge(&one.record().bodies_verified, one.start);
@@ -369,22 +381,19 @@ fn part(placed: &Placed) -> LoadPart {
 }
 
 /// The plan that all records have shares of, if that is so.
-fn whole_plan(placed: &[Placed]) -> Option<LoadPlan> {
-    let whole = |one: &Placed| LoadPlan { share: Share::WHOLE, ..one.record().plan.clone() };
-    let share = |one: &Placed| one.record().plan.share;
-    let (first, of) = (whole(&placed[0]), share(&placed[0]).of);
-    let is_share = |(index, one): (usize, &Placed)| {
-        let is_taken = placed[..index].iter().any(|other| share(other) == share(one));
-        share(one).of == of && !is_taken && (index == 0 || whole(one) == first)
+fn whole_plan(inputs: &[MergeInput]) -> Option<LoadPlan> {
+    let whole = |one: &MergeInput| LoadPlan { share: Share::WHOLE, ..one.record.plan.clone() };
+    let share = |one: &MergeInput| one.record.plan.share;
+    let (first, of) = (whole(&inputs[0]), share(&inputs[0]).of);
+    let mut taken = BTreeSet::new();
+    let mut is_share = |one: &MergeInput| {
+        share(one).of == of && taken.insert(share(one).index) && whole(one) == first
     };
-    (of > 1 && placed.iter().enumerate().all(is_share)).then_some(first)
+    (of > 1 && inputs.iter().all(&mut is_share)).then_some(first)
 }
 
 /// The plan of the first record, with the totals of all.
 fn plan(placed: &[Placed], span: Nanos) -> LoadPlan {
-    if let Some(whole) = whole_plan(placed) {
-        return whole;
-    }
     let plans = || placed.iter().map(|one| &one.record().plan);
     let mut sum = placed[0].record().plan.clone();
     sum.connections = peak(placed, |one| one.connections.into()) as u32;
@@ -433,8 +442,9 @@ fn open_loop(placed: &[Placed], span: Nanos, late: &Histogram) -> Option<OpenLoo
         sum.dropped += open.dropped;
         sum.left += open.left;
         sum.overdue += open.overdue;
-        sum.asked_per_s += per_s(open.asked_per_s * one.length.as_secs_f64(), span);
-        sum.begun_per_s += per_s(open.begun_per_s * one.length.as_secs_f64(), span);
+        let own = one.record().rate_seconds();
+        sum.asked_per_s += per_s(open.asked_per_s * own, span);
+        sum.begun_per_s += per_s(open.begun_per_s * own, span);
     }
     let queue = |one: &LoadRecord| one.open_loop.map_or(0.0, |open| open.queue_max as f64);
     sum.queue_max = peak(placed, queue) as u64;

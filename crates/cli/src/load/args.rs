@@ -78,6 +78,9 @@ pub struct Args {
     pub checks: Checks,
     #[command(flatten)]
     pub generator: Generator,
+    #[cfg(feature = "fleet")]
+    #[command(flatten)]
+    pub fleet: super::fleet::Fleet,
     #[command(flatten)]
     pub output: Output,
 }

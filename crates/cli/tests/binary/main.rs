@@ -8,6 +8,7 @@ mod connections;
 mod docs;
 mod docs_serve;
 mod doctor_printed;
+mod fleet;
 mod follow;
 mod gates;
 mod history;

@@ -21,12 +21,12 @@ const MAY_DEPEND_ON: &[(&str, &[&str])] = &[
     ("lab", &["units", "load", "classic", "doctor", "record", "stats", "sys"]),
     ("history", &["units", "record", "stats"]),
     ("report", &["units", "record", "stats"]),
-    ("fleet", &["units", "record", "stats"]),
+    ("fleet", &["units", "record", "stats", "sys"]),
     (
         "cli",
         &[
             "units", "sys", "stats", "record", "load", "serve", "classic", "doctor", "lab",
-            "report", "history",
+            "report", "history", "fleet",
         ],
     ),
 ];

@@ -11,6 +11,7 @@ mod open_loop;
 mod retries;
 mod search;
 mod seeds;
+mod shares;
 mod users;
 
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -1,0 +1,168 @@
+//! `make bench-fleet`: the same load by one agent under a controller and by `joust load` alone, alternating, many times;
+//! the ratio is paired by block and printed with its interval. Also what goes over the broker, by its own count. The
+//! server has one CPU; generator, agent, controller and broker share the other.
+//!
+//! Start reading at [`main`]; `JOUST_BENCH_BLOCKS` and `JOUST_BENCH_SECONDS` shorten it.
+
+use std::error::Error;
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::net::{Ipv4Addr, TcpListener, TcpStream};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use record::LoadRecord;
+
+type Outcome<T> = Result<T, Box<dyn Error>>;
+
+const JOUST: &str = env!("CARGO_BIN_EXE_joust");
+const SERVER_CPU: &str = "0";
+const CLIENT_CPU: &str = "1";
+
+/// A figure of a load, and its name.
+type Figure = (&'static str, fn(&LoadRecord) -> f64);
+
+const FIGURES: [Figure; 2] = [
+    ("requests/s", |record| record.rate_per_s),
+    ("threads' CPU us/request", |record| record.cpu_us_per_request.unwrap_or(f64::NAN)),
+];
+
+fn main() -> Outcome<()> {
+    // `cargo test --benches` calls every bench with --test; a speed measurement is not a test.
+    if std::env::args().any(|arg| arg == "--test") {
+        return Ok(());
+    }
+    if std::thread::available_parallelism()?.get() < 2 {
+        return Err("this bench needs two CPUs, one for the server, one for the generator".into());
+    }
+    let folder = tempfile::tempdir()?;
+    let (port, monitor) = (free_port()?, free_port()?);
+    let nats = ["-c", CLIENT_CPU, "nats-server", "-a", "127.0.0.1", "-js"];
+    let mut nats = command("taskset", &nats);
+    nats.args(["-p", &port.to_string(), "-m", &monitor.to_string()]);
+    let _broker = Ours(nats.arg("-sd").arg(folder.path()).stderr(Stdio::null()).spawn()?);
+    wait_for(port)?;
+    let url = format!("nats://127.0.0.1:{port}");
+    let agent = ["-c", CLIENT_CPU, JOUST, "agent", "--join", &url, "--name", "one", "--spool"];
+    let spool = folder.path().join("spool");
+    let _agent = Ours(command("taskset", &agent).arg(spool).stderr(Stdio::null()).spawn()?);
+    let serve = ["serve", "--listen", "127.0.0.1:0", "--fixed", "3361", "--cpus", SERVER_CPU];
+    // Apache's default of 100 requests would make reconnecting part of the load.
+    let mut serve = command(JOUST, &serve);
+    serve.args(["--set", "MaxKeepAliveRequests=0"]);
+    let mut server = serve.stdout(Stdio::piped()).spawn()?;
+    let mut line = String::new();
+    BufReader::new(server.stdout.take().ok_or("stdout is piped")?).read_line(&mut line)?;
+    let _server = Ours(server);
+    let at = line.find("http://").ok_or_else(|| format!("no address in `{line}`"))?;
+    let target = line[at..].trim();
+    println!("{} blocks of 2 x {} s; ratios are fleet over alone\n", blocks(), seconds());
+    let (mut pairs, mut traffic) = (Vec::new(), Vec::new());
+    for block in 0..blocks() {
+        // A coin toss without a random number generator: a bit of a hash of the block number.
+        let fleet_first = (block.wrapping_mul(2_654_435_761) >> 16) & 1 == 0;
+        let mut load = |on_fleet: bool| {
+            let before = broker_bytes(monitor)?;
+            let record = load(target, on_fleet.then_some(&url))?;
+            if on_fleet {
+                traffic.push((broker_bytes(monitor)? - before) / f64::from(seconds()));
+            }
+            Ok::<_, Box<dyn Error>>(record)
+        };
+        let (first, second) = (load(fleet_first)?, load(!fleet_first)?);
+        pairs.push(if fleet_first { (first, second) } else { (second, first) });
+    }
+    FIGURES.iter().try_for_each(|figure| show(figure, &pairs))?;
+    let kilobytes = stats::median(&traffic).unwrap_or(f64::NAN) / 1000.0;
+    println!(
+        "{:<26} {kilobytes:>8.2} KB a second and agent, in and out, start and record included",
+        "broker's traffic"
+    );
+    Ok(())
+}
+
+fn show((name, of): &Figure, pairs: &[(LoadRecord, LoadRecord)]) -> Outcome<()> {
+    let pairs: Vec<(f64, f64)> =
+        pairs.iter().map(|(fleet, alone)| (of(fleet), of(alone))).collect();
+    let paired = stats::Paired::of(&pairs)?;
+    let interval = paired.interval.ok_or("one block has no interval: ask for more")?;
+    let median = |side: fn(&(f64, f64)) -> f64| {
+        stats::median(&pairs.iter().map(side).collect::<Vec<_>>()).unwrap_or(f64::NAN)
+    };
+    println!(
+        "{name:<26} fleet {:>10.3}   alone {:>10.3}   ratio {:.4} [{:.4}, {:.4}]",
+        median(|pair| pair.0),
+        median(|pair| pair.1),
+        paired.ratio,
+        interval.low,
+        interval.high,
+    );
+    Ok(())
+}
+
+fn load(target: &str, fleet: Option<&String>) -> Outcome<LoadRecord> {
+    let duration = format!("{}s", seconds());
+    let args = ["-c", CLIENT_CPU, JOUST, "load", target, "--json", "-", "-q", "-c", "100", "-d"];
+    let mut load = command("taskset", &args);
+    load.arg(duration).args(fleet.into_iter().flat_map(|url| ["--fleet", url]));
+    let output = load.stderr(Stdio::piped()).output()?;
+    if !output.status.success() {
+        return Err(String::from_utf8_lossy(&output.stderr).into_owned().into());
+    }
+    Ok(LoadRecord::from_json(&String::from_utf8(output.stdout)?)?)
+}
+
+/// Bytes that clients sent and got, by the broker's own count.
+fn broker_bytes(monitor: u16) -> Outcome<f64> {
+    let mut stream = TcpStream::connect((Ipv4Addr::LOCALHOST, monitor))?;
+    stream.write_all(b"GET /varz HTTP/1.0\r\n\r\n")?;
+    let mut reply = String::new();
+    stream.read_to_string(&mut reply)?;
+    let (_, body) = reply.split_once("\r\n\r\n").ok_or("no body")?;
+    let value: serde_json::Value = serde_json::from_str(body)?;
+    let bytes = |name: &str| value[name].as_f64().ok_or_else(|| format!("no {name}"));
+    Ok(bytes("in_bytes")? + bytes("out_bytes")?)
+}
+
+fn command(program: &str, args: &[&str]) -> Command {
+    let mut command = Command::new(program);
+    command.args(args).stdin(Stdio::null());
+    command
+}
+
+fn free_port() -> Outcome<u16> {
+    Ok(TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()?.port())
+}
+
+fn wait_for(port: u16) -> Outcome<()> {
+    let begun = Instant::now();
+    while TcpStream::connect((Ipv4Addr::LOCALHOST, port)).is_err() {
+        if begun.elapsed() > Duration::from_secs(20) {
+            return Err("nats-server does not listen".into());
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    Ok(())
+}
+
+/// A process that ends with the bench.
+struct Ours(Child);
+
+impl Drop for Ours {
+    fn drop(&mut self) {
+        // These fail if it has already ended, which is fine.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+fn blocks() -> u32 {
+    setting("JOUST_BENCH_BLOCKS", 12)
+}
+
+fn seconds() -> u32 {
+    setting("JOUST_BENCH_SECONDS", 5)
+}
+
+fn setting(name: &str, otherwise: u32) -> u32 {
+    std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(otherwise)
+}

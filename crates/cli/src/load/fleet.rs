@@ -1,0 +1,228 @@
+//! `joust load --fleet`: the same load, made by several agents together. Start reading at [`measure`].
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+use clap::ValueEnum;
+use fleet::broker::{Broker, Found};
+use fleet::conductor::{OnLoss, Phase, RunTimes, Standing};
+use fleet::config::ControllerConfig;
+use fleet::controller::{self, AgentView, FleetError, Outcome, Setup, Watch};
+use fleet::ids::Id;
+use fleet::order::Answer;
+use fleet::plan::PROTOCOL;
+use load::MergeInput;
+use miette::miette;
+use record::{Interval, LoadPlan, LoadRecord};
+use units::Nanos;
+
+use crate::trouble::Trouble;
+
+/// How long agents have to answer to discovery.
+const DISCOVERY: Duration = Duration::from_secs(1);
+/// How long a broker that does not answer is waited for.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+#[derive(clap::Args)]
+#[command(next_help_heading = "Fleet")]
+pub struct Fleet {
+    /// Let the agents of a broker make the load together: its URL, or the folder that `joust fleet init` wrote
+    #[arg(long, value_name = "PLACE", conflicts_with_all = ["cpus", "source", "cacert", "cert", "key", "merge"])]
+    pub fleet: Option<String>,
+    /// Number of agents to use [default: all]
+    #[arg(long, value_name = "N", requires = "fleet", value_parser = clap::value_parser!(u32).range(1..))]
+    pub agents: Option<u32>,
+    /// What happens if an agent is lost: abort the load, or continue with the others
+    #[arg(long, value_name = "WHAT", value_enum, default_value_t = Loss::Abort, requires = "fleet")]
+    pub on_loss: Loss,
+    /// Time after which an agent that hears nothing ends its load
+    #[arg(long, value_name = "TIME", value_parser = Nanos::from_flag, default_value = "15s", requires = "fleet")]
+    pub dead_man: Nanos,
+    /// Largest error of an agent's clock
+    #[arg(long, value_name = "TIME", value_parser = Nanos::from_flag, default_value = "5ms", requires = "fleet")]
+    pub clock_error: Nanos,
+    /// Exit with 0 although a part of the result is missing
+    #[arg(long, requires = "fleet")]
+    pub allow_incomplete: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Loss {
+    Abort,
+    Continue,
+}
+
+/// One load of all agents, merged. `show` gets each window as it comes.
+pub fn measure(
+    plan: &LoadPlan,
+    args: &Fleet,
+    interrupt: &'static AtomicBool,
+    show: &dyn Fn(&Interval),
+    say: &dyn Fn(&str),
+) -> Result<LoadRecord, Trouble> {
+    let place = args.fleet.as_deref().expect("it is asked for");
+    let config =
+        ControllerConfig::find(place).map_err(|error| Trouble::usage(miette!("{error}")))?;
+    let key = config.signing_key().map_err(|error| Trouble::usage(miette!("{error}")))?;
+    let broker = Arc::new(connect(&config)?);
+    let found = broker.agents(DISCOVERY).map_err(failed)?;
+    let agents = chosen(&found, args.agents, plan)?;
+    let run = new_run();
+    say(&format!("run {run} on {} agents", agents.len()));
+    let setup = Setup {
+        run,
+        controller: format!("joust-{}", std::process::id()),
+        load: plan.clone(),
+        agents,
+        times: RunTimes {
+            dead_man: args.dead_man,
+            clock_error_max: args.clock_error,
+            ..RunTimes::default()
+        },
+        on_loss: match args.on_loss {
+            Loss::Abort => OnLoss::Abort,
+            Loss::Continue => OnLoss::Continue,
+        },
+    };
+    let mut watch = Shown { show, say, told: Vec::new() };
+    let outcome = controller::conduct(&broker, &setup, key.as_ref(), interrupt, &mut watch);
+    merged(outcome.map_err(fleet_failed)?)
+}
+
+/// Connects to the broker of a fleet.
+pub fn connect(config: &ControllerConfig) -> Result<Broker, Trouble> {
+    let access = config.access().map_err(|error| Trouble::usage(miette!("{error}")))?;
+    Broker::connect(&access, "joust", PATIENCE).map_err(|error| {
+        Trouble::failed(miette!(
+            help = "`joust fleet up --local 2` starts a broker and two agents on this machine",
+            "{error}"
+        ))
+    })
+}
+
+/// The agents that make the load, in the order of their names.
+fn chosen(found: &[Found], wanted: Option<u32>, plan: &LoadPlan) -> Result<Vec<Id>, Trouble> {
+    let is_other = |agent: &&Found| agent.protocol != PROTOCOL;
+    if let Some(other) = found.iter().find(is_other) {
+        return Err(Trouble::failed(miette!(
+            help = "use the same joust on every machine",
+            "agent {} is joust {} and speaks version {} to controllers; this joust speaks {PROTOCOL}",
+            other.agent,
+            other.version,
+            other.protocol
+        )));
+    }
+    let wanted = wanted.map_or(found.len(), |wanted| wanted as usize);
+    if found.len() < wanted.max(1) {
+        return Err(Trouble::failed(miette!(
+            help = "start more of them: joust agent --join URL",
+            "{} of {} agents answered",
+            found.len(),
+            wanted.max(1)
+        )));
+    }
+    if (plan.connections as usize) < wanted {
+        return Err(Trouble::usage(miette!(
+            help = "use fewer agents (--agents) or more connections (-c)",
+            "{} connections cannot be divided among {wanted} agents",
+            plan.connections
+        )));
+    }
+    Ok(found[..wanted].iter().map(|one| one.agent.clone()).collect())
+}
+
+/// A name that no other run has: the time in milliseconds and the process, in base 36.
+fn new_run() -> Id {
+    let base36 = |mut number: u64| {
+        let mut digits = Vec::new();
+        while number > 0 || digits.is_empty() {
+            digits.push(char::from_digit((number % 36) as u32, 36).expect("below 36"));
+            number /= 36;
+        }
+        digits.iter().rev().collect::<String>()
+    };
+    let millis = sys::clock::wall().0 / 1_000_000;
+    let run = format!("r{}-{}", base36(millis), base36(std::process::id().into()));
+    run.parse().expect("all of its letters are allowed")
+}
+
+/// One record of all that came.
+pub fn merged(outcome: Outcome) -> Result<LoadRecord, Trouble> {
+    let Outcome { records, fleet } = outcome;
+    let input = |(agent, record): (Id, LoadRecord)| {
+        let findings = doctor::examine_load(&record);
+        let findings = findings.iter().map(|one| one.seen().to_owned()).collect();
+        MergeInput { name: agent.to_string(), record, findings }
+    };
+    let inputs = records.into_iter().map(input).collect();
+    let mut record = load::merge(inputs).map_err(|error| Trouble::failed(miette!("{error}")))?;
+    record.fleet = Some(Box::new(fleet));
+    Ok(record)
+}
+
+/// What went wrong, with the way out.
+pub fn fleet_failed(error: FleetError) -> Trouble {
+    match error {
+        FleetError::Endless | FleetError::Interval(_) => Trouble::usage(miette!("{error}")),
+        FleetError::NotBegun(why) => Trouble::failed(miette!(
+            help = "nothing was sent; `joust fleet agents` lists the agents and what they do",
+            "the load did not begin: {why}"
+        )),
+        other => Trouble::failed(miette!("{other}")),
+    }
+}
+
+fn failed(error: fleet::broker::BrokerError) -> Trouble {
+    Trouble::failed(miette!("{error}"))
+}
+
+/// What a person sees while it goes on.
+struct Shown<'a> {
+    show: &'a dyn Fn(&Interval),
+    say: &'a dyn Fn(&str),
+    /// What was said last of each agent.
+    told: Vec<(Id, String)>,
+}
+
+impl Watch for Shown<'_> {
+    fn window(&mut self, sum: &Interval) {
+        (self.show)(sum);
+    }
+
+    fn agents(&mut self, _: &Phase, agents: &[AgentView]) {
+        for agent in agents {
+            let Some(now) = trouble_of(agent) else {
+                self.told.retain(|(name, _)| *name != agent.name);
+                continue;
+            };
+            if !self.told.iter().any(|(name, said)| *name == agent.name && *said == now) {
+                (self.say)(&format!("agent {} {now}", agent.name));
+                self.told.retain(|(name, _)| *name != agent.name);
+                self.told.push((agent.name.clone(), now));
+            }
+        }
+    }
+
+    fn notice(&mut self, line: &str) {
+        (self.say)(line);
+    }
+}
+
+/// What is not well with an agent.
+fn trouble_of(agent: &AgentView) -> Option<String> {
+    let report = agent.report.as_ref();
+    match &agent.standing {
+        Standing::Lost { .. } => {
+            return Some("is lost: nothing was heard of it for too long".to_owned());
+        }
+        Standing::Suspect => return Some("was not heard for some seconds".to_owned()),
+        Standing::Heard => {}
+    }
+    if let Some(Answer::Failed(why)) = report.map(|report| &report.answer) {
+        return Some(format!("failed: {why}"));
+    }
+    report
+        .and_then(|report| report.spool_error.as_ref())
+        .map(|why| format!("cannot keep its results: {why}"))
+}
