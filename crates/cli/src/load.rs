@@ -233,7 +233,7 @@ fn watched(
     // Printed after the live screen has ended, because it would overwrite them.
     let notices = Mutex::new(Vec::new());
     let notice = |line: &str| notices.lock().expect("nobody panics with it").push(line.to_owned());
-    let record = made(plan, args, interrupt, (&show, &notice));
+    let record = made(plan, args, interrupt, &show, &notice);
     drop(screen);
     for line in notices.into_inner().expect("nobody panics with it") {
         if !args.output.quiet {
@@ -248,7 +248,8 @@ fn made(
     plan: &LoadPlan,
     args: &Args,
     interrupt: &'static AtomicBool,
-    (show, say): (&dyn Fn(&Interval), &dyn Fn(&str)),
+    show: &dyn Fn(&Interval),
+    say: &dyn Fn(&str),
 ) -> Result<LoadRecord, Trouble> {
     #[cfg(feature = "fleet")]
     if is_on_a_fleet(args) {

@@ -16,8 +16,7 @@ use serde::{Deserialize, Serialize};
 use units::Nanos;
 
 use crate::ids::Id;
-use crate::order::{Answer, Command, Order};
-use crate::seat::SeatTimes;
+use crate::order::{Answer, Command, Order, SeatTimes};
 use crate::tally::AgentTotals;
 
 /// What happens when an agent is lost while a load runs.
@@ -316,47 +315,54 @@ impl Conductor {
                 (now > *at + self.times.margin)
                     .then(|| self.stopping(format!("did not begin in time: {late}")))
             }
-            Phase::Running { at } => {
-                // One that is lost may come back: until the planned end it is waited for.
-                let planned = *at + self.duration;
-                let is_over = self.members.values().all(|member| {
-                    is_finished(member)
-                        || member.last.as_ref().is_some_and(has_left)
-                        || (now > planned && self.is_lost(member, now))
-                });
-                let end = planned + self.times.grace;
-                if is_over {
-                    return Some(Phase::Collecting { why: None });
-                }
-                let late = self.those_not(|answer| matches!(answer, Answer::Finished(_)));
-                (now > end).then(|| self.stopping(format!("did not end in time: {late}")))
-            }
-            Phase::Stopping { why, at } => {
-                // Nobody that was to load may still do so.
-                let is_still = |member: &Member| {
-                    is_finished(member) || member.last.as_ref().is_some_and(has_left)
-                };
-                let has_begun = at.is_some()
-                    || self.members.values().any(|one| one.last.as_ref().is_some_and(has_begun));
-                let is_safe = !has_begun || waited > self.times.dead_man + self.times.grace;
-                let all_still = self.members.values().all(is_still);
-                (all_still || (is_safe && waited > self.times.lost))
-                    .then(|| Phase::Collecting { why: Some(why.clone()) })
-            }
-            Phase::Collecting { why } => {
-                let is_done = |member: &Member| {
-                    let is_free = matches!(
-                        member.last,
-                        None | Some(Answer::Free | Answer::Busy(_) | Answer::Fenced { .. })
-                    );
-                    let is_gone = waited > self.times.lost && self.is_lost(member, now);
-                    member.is_released || is_free || is_gone
-                };
-                (self.members.values().all(is_done) || waited > self.times.collect)
-                    .then(|| Phase::Over { why: why.clone() })
-            }
+            Phase::Running { at } => self.after_running(*at, now),
+            Phase::Stopping { why, at } => self.after_stopping(why, *at, now),
+            Phase::Collecting { why } => self.after_collecting(why.as_ref(), now),
             Phase::Over { .. } => None,
         }
+    }
+
+    fn after_running(&self, at: Nanos, now: Nanos) -> Option<Phase> {
+        // One that is lost may come back: until the planned end it is waited for.
+        let planned = at + self.duration;
+        let is_over = self.members.values().all(|member| {
+            is_finished(member)
+                || member.last.as_ref().is_some_and(has_left)
+                || (now > planned && self.is_lost(member, now))
+        });
+        if is_over {
+            return Some(Phase::Collecting { why: None });
+        }
+        let late = self.those_not(|answer| matches!(answer, Answer::Finished(_)));
+        (now > planned + self.times.grace)
+            .then(|| self.stopping(format!("did not end in time: {late}")))
+    }
+
+    fn after_stopping(&self, why: &str, at: Option<Nanos>, now: Nanos) -> Option<Phase> {
+        let waited = now.saturating_sub(self.since);
+        // Nobody that was to load may still do so.
+        let is_still =
+            |member: &Member| is_finished(member) || member.last.as_ref().is_some_and(has_left);
+        let has_begun = at.is_some()
+            || self.members.values().any(|one| one.last.as_ref().is_some_and(has_begun));
+        let is_safe = !has_begun || waited > self.times.dead_man + self.times.grace;
+        let all_still = self.members.values().all(is_still);
+        (all_still || (is_safe && waited > self.times.lost))
+            .then(|| Phase::Collecting { why: Some(why.to_owned()) })
+    }
+
+    fn after_collecting(&self, why: Option<&String>, now: Nanos) -> Option<Phase> {
+        let waited = now.saturating_sub(self.since);
+        let is_done = |member: &Member| {
+            let is_free = matches!(
+                member.last,
+                None | Some(Answer::Free | Answer::Busy(_) | Answer::Fenced { .. })
+            );
+            let is_gone = waited > self.times.lost && self.is_lost(member, now);
+            member.is_released || is_free || is_gone
+        };
+        (self.members.values().all(is_done) || waited > self.times.collect)
+            .then(|| Phase::Over { why: why.cloned() })
     }
 
     fn stopping(&self, why: String) -> Phase {

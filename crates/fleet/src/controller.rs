@@ -22,7 +22,7 @@ use crate::coverage::{Cell, WINDOW};
 use crate::ids::Id;
 use crate::message::{Content, Message};
 use crate::order::Answer;
-use crate::partial::partial_record;
+use crate::partial::{partial_record, without_samples};
 use crate::plan::{self, FleetPlan, PROTOCOL, PlanRefused};
 use crate::subject;
 use crate::tally::{Expected, Tally};
@@ -500,8 +500,11 @@ impl<'a> Controller<'a> {
             agents.push(self.fleet_agent(&agent, share, is_whole));
             records.push((agent, record));
         }
+        if !agents.iter().all(|agent: &FleetAgent| agent.is_whole) {
+            records.iter_mut().for_each(|(_, record)| without_samples(record));
+        }
         let (known, cells) = self.tally.coverage().counts();
-        let begun: Vec<_> = agents.iter().filter_map(|agent: &FleetAgent| agent.begun).collect();
+        let begun: Vec<_> = agents.iter().filter_map(|agent| agent.begun).collect();
         let skew = begun.iter().max().zip(begun.iter().min()).map(|(last, first)| *last - *first);
         let fleet = FleetUse {
             run: self.run.to_string(),

@@ -1,5 +1,5 @@
 //! The files of a new fleet: an authority and the broker's certificate, a key for each role, and the configuration of
-//! broker, controller and agents. Start reading at [`write`].
+//! broker, controller and agents. Start reading at [`write()`].
 //!
 //! Agents may publish what they report and read plans, nothing else: whoever takes an agent's key commands nobody.
 //! Whoever takes the broker commands nobody either, since agents check who signed a plan.

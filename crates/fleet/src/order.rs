@@ -8,7 +8,6 @@ use serde::{Deserialize, Serialize};
 use units::Nanos;
 
 use crate::ids::Id;
-use crate::seat::SeatTimes;
 use crate::tally::AgentTotals;
 
 /// An order, with who gave it.
@@ -20,6 +19,15 @@ pub struct Command {
     pub epoch: u64,
     /// What is to be done.
     pub order: Order,
+}
+
+/// Times of an agent, which its plan sets.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SeatTimes {
+    /// Longest silence of the controller.
+    pub dead_man: Nanos,
+    /// How long after its planned end a load may still take.
+    pub grace: Nanos,
 }
 
 /// What an agent is to do.

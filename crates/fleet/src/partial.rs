@@ -15,6 +15,7 @@ use crate::message::{Window, empty_interval};
 /// end is known is unanswered. Figures that windows do not have (time to connect, of the target rate) are absent.
 pub fn partial_record(plan: &LoadPlan, windows: impl IntoIterator<Item = Window>) -> LoadRecord {
     let mut record = LoadRecord::empty(plan.for_record());
+    without_samples(&mut record);
     let mut sums: BTreeMap<u32, Interval> = BTreeMap::new();
     for window in windows {
         let start = Nanos(u64::from(window.number) * WINDOW.0);
@@ -55,6 +56,13 @@ pub fn partial_record(plan: &LoadPlan, windows: impl IntoIterator<Item = Window>
     record.service_ms = LatencyMillis::from(&record.latencies.service);
     record.response_ms = LatencyMillis::from(&record.latencies.response);
     record
+}
+
+/// Leaves out single requests: windows have none, and a log of some agents would look like one of all.
+pub fn without_samples(record: &mut LoadRecord) {
+    record.raw = Vec::new();
+    record.raw_names = BTreeMap::new();
+    (record.raw_stride, record.plan.raw_max) = (1, 0);
 }
 
 #[cfg(test)]

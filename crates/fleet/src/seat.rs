@@ -11,21 +11,11 @@
 
 use std::collections::BTreeMap;
 
-use serde::{Deserialize, Serialize};
 use units::Nanos;
 
 use crate::ids::Id;
-use crate::order::{Answer, Command, Order};
+use crate::order::{Answer, Command, Order, SeatTimes};
 use crate::tally::AgentTotals;
-
-/// Times of an agent, which its plan sets.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct SeatTimes {
-    /// Longest silence of the controller.
-    pub dead_man: Nanos,
-    /// How long after its planned end a load may still take.
-    pub grace: Nanos,
-}
 
 /// What an agent has to do now.
 #[derive(Debug, Clone, PartialEq, Eq)]

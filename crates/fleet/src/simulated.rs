@@ -8,8 +8,8 @@ use units::Nanos;
 
 use crate::conductor::{Conductor, OnLoss, Phase, RunTimes};
 use crate::ids::Id;
-use crate::order::{Answer, Command, Order};
-use crate::seat::{Deed, Seat, SeatTimes};
+use crate::order::{Answer, Command, Order, SeatTimes};
+use crate::seat::{Deed, Seat};
 use crate::tally::AgentTotals;
 
 const MILLI: u64 = 1_000_000;
@@ -148,10 +148,10 @@ impl World {
                 self.conductor_collects(agent);
             }
         }
-        if at.is_multiple_of(SECOND) {
-            if let Some((_, answer)) = self.seats[agent].standing() {
-                self.send(at, agent, || Message::Answer(agent, answer.clone()));
-            }
+        if at.is_multiple_of(SECOND)
+            && let Some((_, answer)) = self.seats[agent].standing()
+        {
+            self.send(at, agent, || Message::Answer(agent, answer.clone()));
         }
     }
 

@@ -212,6 +212,11 @@ impl Watch for Shown<'_> {
 /// What is not well with an agent.
 fn trouble_of(agent: &AgentView) -> Option<String> {
     let report = agent.report.as_ref();
+    let answer = report.map(|report| &report.answer);
+    if matches!(answer, Some(Answer::Free | Answer::Finished(_))) {
+        // Its part is over, and it need not be heard any more.
+        return None;
+    }
     match &agent.standing {
         Standing::Lost { .. } => {
             return Some("is lost: nothing was heard of it for too long".to_owned());
@@ -219,7 +224,7 @@ fn trouble_of(agent: &AgentView) -> Option<String> {
         Standing::Suspect => return Some("was not heard for some seconds".to_owned()),
         Standing::Heard => {}
     }
-    if let Some(Answer::Failed(why)) = report.map(|report| &report.answer) {
+    if let Some(Answer::Failed(why)) = answer {
         return Some(format!("failed: {why}"));
     }
     report
