@@ -13,7 +13,7 @@ use crate::{Server, joust, lines, said, stdout};
 /// Longest wait for anything.
 const LONG: Duration = Duration::from_secs(60);
 
-fn until(what: &str, mut is_so: impl FnMut() -> bool) {
+pub(crate) fn until(what: &str, mut is_so: impl FnMut() -> bool) {
     let begun = Instant::now();
     while !is_so() {
         assert!(begun.elapsed() < LONG, "it never came to be: {what}");
@@ -22,10 +22,10 @@ fn until(what: &str, mut is_so: impl FnMut() -> bool) {
 }
 
 /// A process that is ended with the test.
-struct Ours(Child);
+pub(crate) struct Ours(pub(crate) Child);
 
 impl Ours {
-    fn signal(&self, name: &str) {
+    pub(crate) fn signal(&self, name: &str) {
         let pid = self.0.id().to_string();
         assert!(Command::new("kill").args(["-s", name, &pid]).status().unwrap().success());
     }
@@ -152,7 +152,7 @@ impl Fleet {
 }
 
 /// How a load ended: exit code, report, messages.
-fn ended(load: Child) -> (Option<i32>, String, String) {
+pub(crate) fn ended(load: Child) -> (Option<i32>, String, String) {
     let output = load.wait_with_output().unwrap();
     let report = stdout(&output).split_whitespace().collect::<Vec<_>>().join(" ");
     (output.status.code(), report, said(&output))

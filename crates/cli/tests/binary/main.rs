@@ -9,6 +9,7 @@ mod docs;
 mod docs_serve;
 mod doctor_printed;
 mod fleet;
+mod fleet_network;
 mod follow;
 mod gates;
 mod history;
