@@ -1,6 +1,6 @@
 //! `make bench-fleet`: the same load by one agent under a controller and by `joust load` alone, alternating, many times;
-//! the ratio is paired by block and printed with its interval. Also what goes over the broker, by its own count. The
-//! server has one CPU; generator, agent, controller and broker share the other.
+//! the ratio is paired by block and printed with its interval. Also what goes over the broker, by its own count. Agent and
+//! generator share one CPU, as they share a machine; server, controller and broker have the other, which is not the limit.
 //!
 //! Start reading at [`main`]; `JOUST_BENCH_BLOCKS` and `JOUST_BENCH_SECONDS` shorten it.
 
@@ -8,6 +8,9 @@ use std::error::Error;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use record::LoadRecord;
@@ -36,7 +39,7 @@ fn main() -> Outcome<()> {
     }
     let folder = tempfile::tempdir()?;
     let (port, monitor) = (free_port()?, free_port()?);
-    let nats = ["-c", CLIENT_CPU, "nats-server", "-a", "127.0.0.1", "-js"];
+    let nats = ["-c", SERVER_CPU, "nats-server", "-a", "127.0.0.1", "-js"];
     let mut nats = command("taskset", &nats);
     nats.args(["-p", &port.to_string(), "-m", &monitor.to_string()]);
     let _broker = Ours(nats.arg("-sd").arg(folder.path()).stderr(Stdio::null()).spawn()?);
@@ -61,21 +64,27 @@ fn main() -> Outcome<()> {
         // A coin toss without a random number generator: a bit of a hash of the block number.
         let fleet_first = (block.wrapping_mul(2_654_435_761) >> 16) & 1 == 0;
         let mut load = |on_fleet: bool| {
-            let before = broker_bytes(monitor)?;
-            let record = load(target, on_fleet.then_some(&url))?;
-            if on_fleet {
-                traffic.push((broker_bytes(monitor)? - before) / f64::from(seconds()));
+            if !on_fleet {
+                return load(target, None);
             }
-            Ok::<_, Box<dyn Error>>(record)
+            let mut watched = Watched::begin(monitor)?;
+            let record = load(target, Some(&url))?;
+            traffic.push(watched.end()?);
+            Ok(record)
         };
         let (first, second) = (load(fleet_first)?, load(!fleet_first)?);
         pairs.push(if fleet_first { (first, second) } else { (second, first) });
     }
     FIGURES.iter().try_for_each(|figure| show(figure, &pairs))?;
-    let kilobytes = stats::median(&traffic).unwrap_or(f64::NAN) / 1000.0;
+    let median = |of: fn(&Traffic) -> f64| {
+        let all: Vec<f64> = traffic.iter().map(of).collect();
+        stats::median(&all).unwrap_or(f64::NAN) / 1000.0
+    };
     println!(
-        "{:<26} {kilobytes:>8.2} KB a second and agent, in and out, start and record included",
-        "broker's traffic"
+        "{:<26} {:>8.2} KB a second and agent while the load runs, in and out; {:.0} KB in all, with plan and record",
+        "broker's traffic",
+        median(|one| one.per_s),
+        median(|one| one.whole),
     );
     Ok(())
 }
@@ -101,7 +110,9 @@ fn show((name, of): &Figure, pairs: &[(LoadRecord, LoadRecord)]) -> Outcome<()> 
 
 fn load(target: &str, fleet: Option<&String>) -> Outcome<LoadRecord> {
     let duration = format!("{}s", seconds());
-    let args = ["-c", CLIENT_CPU, JOUST, "load", target, "--json", "-", "-q", "-c", "100", "-d"];
+    // On a fleet this process is the controller.
+    let cpu = if fleet.is_some() { SERVER_CPU } else { CLIENT_CPU };
+    let args = ["-c", cpu, JOUST, "load", target, "--json", "-", "-q", "-c", "100", "-d"];
     let mut load = command("taskset", &args);
     load.arg(duration).args(fleet.into_iter().flat_map(|url| ["--fleet", url]));
     let output = load.stderr(Stdio::piped()).output()?;
@@ -109,6 +120,45 @@ fn load(target: &str, fleet: Option<&String>) -> Outcome<LoadRecord> {
         return Err(String::from_utf8_lossy(&output.stderr).into_owned().into());
     }
     Ok(LoadRecord::from_json(&String::from_utf8(output.stdout)?)?)
+}
+
+/// Bytes over the broker.
+struct Traffic {
+    /// A second, while a load runs: the median of its seconds.
+    per_s: f64,
+    whole: f64,
+}
+
+/// A thread that reads the broker's counters once a second.
+struct Watched {
+    ended: Arc<AtomicBool>,
+    reader: Option<JoinHandle<Vec<f64>>>,
+}
+
+impl Watched {
+    fn begin(monitor: u16) -> Outcome<Self> {
+        broker_bytes(monitor)?;
+        let ended = Arc::<AtomicBool>::default();
+        let is_over = ended.clone();
+        let reader = std::thread::spawn(move || {
+            let mut readings = Vec::new();
+            while !is_over.load(Ordering::Relaxed) {
+                readings.extend(broker_bytes(monitor).ok());
+                std::thread::sleep(Duration::from_secs(1));
+            }
+            readings.extend(broker_bytes(monitor).ok());
+            readings
+        });
+        Ok(Self { ended, reader: Some(reader) })
+    }
+
+    fn end(&mut self) -> Outcome<Traffic> {
+        self.ended.store(true, Ordering::Relaxed);
+        let readings = self.reader.take().ok_or("it ended")?.join().map_err(|_| "it panicked")?;
+        let steps: Vec<f64> = readings.windows(2).map(|pair| pair[1] - pair[0]).collect();
+        let per_s = stats::median(&steps).ok_or("too few readings")?;
+        Ok(Traffic { per_s, whole: steps.iter().sum() })
+    }
 }
 
 /// Bytes that clients sent and got, by the broker's own count.

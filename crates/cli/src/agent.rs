@@ -110,7 +110,11 @@ fn setup(args: &Args, config: &AgentConfig, is_configured: bool) -> Result<Setup
         name,
         permit: if is_configured { config.permit() } else { Permit::of_loopback() },
         trust: config.trust.clone(),
-        spool: spool.unwrap_or_else(|| std::env::temp_dir().join("joust-spool")),
+        spool: spool.unwrap_or_else(|| {
+            // Of each user one: a folder belongs to who made it.
+            let user = rustix::process::geteuid().as_raw();
+            std::env::temp_dir().join(format!("joust-spool-{user}"))
+        }),
         worker: [joust.into_os_string(), OsString::from("agent"), OsString::from("--worker")]
             .into(),
         version: env!("CARGO_PKG_VERSION").to_owned(),

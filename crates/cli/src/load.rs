@@ -222,6 +222,12 @@ fn watched(
     interrupt: &'static AtomicBool,
     also: &dyn Fn(&Interval),
 ) -> Result<LoadRecord, Trouble> {
+    #[cfg(feature = "fleet")]
+    let gathered = match is_on_a_fleet(args) {
+        // Said before the screen begins: whoever takes the run over needs its name.
+        true => Some(fleet::gather(plan, &args.fleet, &|line| say_unless_quiet(args, line))?),
+        false => None,
+    };
     // A picture on the terminal and lines on stdout would overwrite each other.
     let is_streamed = args.output.stream == Some(Destination::Stdout);
     let wish = Wish { quiet: args.output.quiet || is_streamed, plain: args.output.plain };
@@ -233,30 +239,33 @@ fn watched(
     // Printed after the live screen has ended, because it would overwrite them.
     let notices = Mutex::new(Vec::new());
     let notice = |line: &str| notices.lock().expect("nobody panics with it").push(line.to_owned());
-    let record = made(plan, args, interrupt, &show, &notice);
+    #[cfg(feature = "fleet")]
+    let record = match gathered {
+        Some(gathered) => fleet::measure(plan, &args.fleet, gathered, interrupt, &show, &notice),
+        None => alone(plan, interrupt, &show, &notice),
+    };
+    #[cfg(not(feature = "fleet"))]
+    let record = alone(plan, interrupt, &show, &notice);
     drop(screen);
     for line in notices.into_inner().expect("nobody panics with it") {
-        if !args.output.quiet {
-            crate::terminal::say(&format!("joust: {line}"));
-        }
+        say_unless_quiet(args, &line);
     }
     record
 }
 
-/// The load itself, by this process or a fleet; the first function gets each interval, the second what is to be said.
-fn made(
+fn say_unless_quiet(args: &Args, line: &str) {
+    if !args.output.quiet {
+        crate::terminal::say(&format!("joust: {line}"));
+    }
+}
+
+/// The load of this process.
+fn alone(
     plan: &LoadPlan,
-    args: &Args,
     interrupt: &'static AtomicBool,
     show: &dyn Fn(&Interval),
     say: &dyn Fn(&str),
 ) -> Result<LoadRecord, Trouble> {
-    #[cfg(feature = "fleet")]
-    if is_on_a_fleet(args) {
-        return fleet::measure(plan, &args.fleet, interrupt, show, say);
-    }
-    #[cfg(not(feature = "fleet"))]
-    let _ = args;
     let control = Control::new(interrupt).watching(show).noticing(say);
     load::run(plan, &control).map_err(|error| Trouble::failed(miette!("{error}")))
 }

@@ -8,8 +8,8 @@ use std::error::Error;
 use std::time::{Duration, Instant};
 
 use joust_fleet::ids::Id;
-use joust_fleet::message::{Content, Sender, Window};
-use joust_fleet::tally::{AgentTotals, Expected, Taken, Tally};
+use joust_fleet::message::{AgentTotals, Content, Sender, Window};
+use joust_fleet::tally::{Expected, Taken, Tally};
 use record::Interval;
 use units::Nanos;
 

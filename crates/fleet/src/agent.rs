@@ -11,21 +11,20 @@ use std::time::Duration;
 
 use record::{LoadPlan, Share};
 use serde::{Deserialize, Serialize};
-use sys::clock::monotonic;
+use sys::clock::{monotonic, wall};
 use units::Nanos;
 
 use crate::broker::{Broker, BrokerError, Found};
 use crate::clock::{ClockEstimate, Converted, Probe};
 use crate::ids::Id;
-use crate::message::{Content, Part, Sender as FrameSender};
-use crate::order::{Answer, Command, Order};
+use crate::message::{AgentTotals, Content, Message, Part, Sender as FrameSender};
+use crate::order::{Answer, Command, Order, SeatTimes};
 use crate::outbox::Outbox;
 use crate::permit::Permit;
 use crate::plan::{self, FleetPlan};
 use crate::seat::{Deed, Seat};
 use crate::spool::{self, Spool};
 use crate::subject;
-use crate::tally::AgentTotals;
 use crate::worker::{Said, Told, WorkerProcess, WorkerTotals};
 
 /// Time between two looks at the clock.
@@ -89,7 +88,7 @@ pub enum AgentError {
     #[error(transparent)]
     Broker(#[from] BrokerError),
     /// The folder of the spools.
-    #[error("cannot make the folder {}: {source}", path.display())]
+    #[error("cannot write to the folder {}: {source}; name another one (--spool DIR)", path.display())]
     Spool {
         /// As given.
         path: PathBuf,
@@ -110,6 +109,8 @@ enum Event {
 pub struct Beat {
     /// Its fencing number.
     pub epoch: u64,
+    /// When it was sent, on the run clock: one that was long on its way tells of then.
+    pub at: Nanos,
 }
 
 /// A plan that was checked.
@@ -130,6 +131,8 @@ pub fn serve(
 ) -> Result<(), AgentError> {
     let path = &setup.spool;
     std::fs::create_dir_all(path)
+        .and_then(|()| std::fs::File::create(path.join(format!(".{}", setup.name))))
+        .and_then(|_| std::fs::remove_file(path.join(format!(".{}", setup.name))))
         .map_err(|source| AgentError::Spool { path: path.clone(), source })?;
     let (events, received) = mpsc::channel();
     let order = |_: &str, bytes: &[u8]| serde_json::from_slice(bytes).ok().map(Event::Order);
@@ -183,7 +186,7 @@ struct Job {
     outbox: Option<Outbox>,
     seq: u64,
     begun: Option<Converted>,
-    over: Option<WorkerTotals>,
+    over: Option<AgentTotals>,
     failed: Option<String>,
     until: Nanos,
 }
@@ -211,16 +214,21 @@ impl Agent<'_> {
     fn take(&mut self, event: Event) {
         match event {
             Event::Order(command) => self.obey(&command),
-            Event::Beat(run, beat) => self.seat.heard(&run, beat.epoch, monotonic()),
+            Event::Beat(run, beat) => {
+                let job = self.job.as_ref().filter(|job| job.run == run);
+                let sent = job.and_then(|job| job.to_agent(beat.at)).unwrap_or(Nanos::MAX);
+                self.seat.heard(&run, beat.epoch, monotonic().min(sent));
+            }
             Event::Prepared(run, result) => self.prepared(&run, result),
             Event::Said(run, said) => self.said(&run, said),
         }
     }
 
     fn obey(&mut self, command: &Command) {
-        if let (Order::Resend { .. }, None) = (&command.order, &self.job) {
-            // Of a run before this process began: its spool may still be here.
-            self.send_again(&command.run, &[]);
+        let is_held = self.job.as_ref().is_some_and(|job| job.run == command.run);
+        if let (Order::Resend { seqs }, false) = (&command.order, is_held) {
+            // Of a run that was here before: its spool may still be.
+            self.send_again(&command.run, seqs);
         }
         let clock = self.job.as_ref().map(|job| job.clock.clone());
         let to_agent = |run: Nanos| {
@@ -236,14 +244,21 @@ impl Agent<'_> {
 
     fn carry_out(&mut self, command: &Command, deed: Deed) {
         match deed {
-            Deed::Prepare(Order::Prepare { plan, share, clock_error_max, .. }) => {
-                self.prepare(command, (plan, share), clock_error_max);
+            Deed::Prepare(Order::Prepare { plan, share, clock_error_max, duration, times }) => {
+                self.prepare(command, (plan, share), (duration, times), clock_error_max);
             }
             Deed::Prepare(_) => unreachable!("only a plan is prepared"),
-            Deed::Begin { at } => self.tell(&Told::Start(at)),
+            Deed::Begin { at } => {
+                let until = self.seat.deadline().unwrap_or(at);
+                self.tell(&Told::Start(at, until));
+            }
             Deed::End { at_once: false } => self.tell(&Told::End),
             Deed::End { at_once: true } => {
-                if let Some(worker) = self.job.as_mut().and_then(|job| job.worker.as_mut()) {
+                if let Some(job) = &mut self.job
+                    && let Some(worker) = &mut job.worker
+                {
+                    let late = "it did not end in time, and its agent ended it";
+                    job.failed.get_or_insert_with(|| late.to_owned());
                     worker.kill();
                 }
             }
@@ -269,8 +284,14 @@ impl Agent<'_> {
     }
 
     /// Fetches a plan, checks it, and finds the run clock, on a thread: the agent goes on reporting.
-    fn prepare(&mut self, command: &Command, (digest, share): (String, Share), error_max: Nanos) {
-        // What is left of the run before stays on disk.
+    fn prepare(
+        &mut self,
+        command: &Command,
+        (digest, share): (String, Share),
+        times: (Nanos, SeatTimes),
+        error_max: Nanos,
+    ) {
+        // What is left of a run before stays on disk.
         self.job = None;
         let (run, epoch) = (command.run.clone(), command.epoch);
         (self.say)(&format!("run {run}: share {} of {}", share.index + 1, share.of));
@@ -292,7 +313,7 @@ impl Agent<'_> {
         let (broker, setup, events) =
             (self.broker.clone(), self.setup.clone(), self.events.clone());
         let started = thread::Builder::new().name("prepare".to_owned()).spawn(move || {
-            let checked = checked(&broker, &setup, &digest, (&run, share));
+            let checked = checked(&broker, &setup, &digest, (&run, share), times);
             let result = checked.and_then(|plan| {
                 find_clock(&broker, &run, &clock, error_max)?;
                 Ok(Box::new(Prepared { plan, epoch }))
@@ -340,22 +361,22 @@ impl Agent<'_> {
                 job.begun = job.clock.lock().expect("nobody panics with it").to_run(at);
             }
             Some(Said::Content(content)) => job.add(&self.setup.name, &content),
-            Some(Said::Over(totals)) => job.over = Some(totals),
+            Some(Said::Ended) => self.seat.reporting(run),
+            Some(Said::Over(totals)) => {
+                let WorkerTotals { windows, started, done, interrupted } = totals;
+                let messages = job.seq + 1;
+                let totals = AgentTotals { messages, windows, started, done, interrupted };
+                job.add(&self.setup.name, &Content::Totals(totals).encode());
+                job.over = Some(totals);
+            }
             Some(Said::Failed(why)) => job.failed = Some(why),
             None => {
                 let why = job.worker.take().map(WorkerProcess::wait);
-                let totals = job.over.map(|over| AgentTotals {
-                    messages: job.seq,
-                    windows: over.windows,
-                    started: over.started,
-                    done: over.done,
-                    interrupted: over.interrupted,
-                });
                 if let Some((_, spool)) = &job.spool {
                     spool.sync().ok();
                 }
                 let cause = || job.failed.clone().or(why).unwrap_or_default();
-                let result = totals.ok_or_else(cause);
+                let result = job.over.ok_or_else(cause);
                 match &result {
                     Ok(_) => (self.say)(&format!("run {run}: the load is over")),
                     Err(why) => (self.say)(&format!("run {run}: failed: {why}")),
@@ -364,7 +385,7 @@ impl Agent<'_> {
                 if let Err(why) = &result {
                     self.seat.prepared(run, Err(why.clone()));
                 }
-                self.seat.finished(run, result);
+                self.seat.finished(run, result, monotonic());
                 // The next report is due at once.
                 self.reported = Nanos::ZERO;
             }
@@ -377,7 +398,12 @@ impl Agent<'_> {
         let Ok(spooled) = spool::read(&path) else { return };
         let own =
             self.job.as_ref().filter(|job| job.run == *run).and_then(|job| job.outbox.as_ref());
-        for (seq, message) in (0..).zip(spooled.messages) {
+        for message in spooled.messages {
+            // One that could not be written is not among them.
+            let Ok(Message { from: FrameSender { seq, .. }, .. }) = Message::decode(&message)
+            else {
+                continue;
+            };
             if !(seqs.is_empty() || seqs.contains(&seq)) {
                 continue;
             }
@@ -432,7 +458,7 @@ impl Agent<'_> {
         let job = self.job.as_ref().filter(|job| job.run == *run);
         let report = Report {
             answer,
-            epoch: self.seat.epoch(),
+            epoch: self.seat.epoch(run),
             clock_error: job.and_then(Job::clock_error),
             begun: job.and_then(|job| job.begun),
             waiting: job
@@ -448,6 +474,12 @@ impl Agent<'_> {
 }
 
 impl Job {
+    /// An instant of the run clock on this machine's.
+    fn to_agent(&self, run: Nanos) -> Option<Nanos> {
+        let clock = self.clock.lock().expect("nobody panics with it");
+        clock.to_agent(run).map(|converted| converted.at)
+    }
+
     fn clock_error(&self) -> Option<Nanos> {
         let clock = self.clock.lock().expect("nobody panics with it");
         clock.to_run(monotonic()).map(|converted| converted.error)
@@ -465,8 +497,10 @@ impl Job {
         let message = from.frame(content);
         let id = message_id(&self.run, agent, self.seq);
         self.seq += 1;
-        if let Some((_, spool)) = &mut self.spool {
-            self.spool_error = spool.append(&message).err().map(|error| error.to_string());
+        if let Some((_, spool)) = &mut self.spool
+            && let Err(error) = spool.append(&message)
+        {
+            self.spool_error.get_or_insert_with(|| error.to_string());
         }
         if let Some(outbox) = &self.outbox {
             outbox.push(id, message);
@@ -502,10 +536,18 @@ fn checked(
     setup: &Setup,
     digest: &str,
     (run, share): (&Id, Share),
+    (duration, times): (Nanos, SeatTimes),
 ) -> Result<LoadPlan, String> {
     let bytes = broker.plan(digest, PLAN_MAX).map_err(|error| error.to_string())?;
     let opened = plan::open(&bytes, digest, &setup.trust, (run, &setup.name, share));
-    let FleetPlan { load, .. } = opened.map_err(|error| error.to_string())?;
+    let FleetPlan { load, times: planned, expires, .. } =
+        opened.map_err(|error| error.to_string())?;
+    if load.stop.duration != Some(duration) || planned != times {
+        return Err("the order has other times than the plan".to_owned());
+    }
+    if wall() > expires {
+        return Err("the plan has expired: plans are for a day".to_owned());
+    }
     let load = LoadPlan { share, ..load };
     setup.permit.check(&load).map_err(|error| error.to_string())?;
     Ok(load)

@@ -152,7 +152,7 @@ impl Broker {
                 Ok(client) => break client,
                 Err(error) if begun.elapsed() >= patience => {
                     let why = with_causes(&error);
-                    return Err(BrokerError::Connect { url: access.url.clone(), why });
+                    return Err(BrokerError::Connect { url: public(&access.url), why });
                 }
                 Err(_) => std::thread::sleep(Duration::from_millis(500)),
             }
@@ -160,7 +160,7 @@ impl Broker {
         let (major, minor, patch) = SERVER_MIN;
         if !client.is_server_compatible(major, minor, patch) {
             let version = client.server_info().version;
-            return Err(BrokerError::Version { url: access.url.clone(), version });
+            return Err(BrokerError::Version { url: public(&access.url), version });
         }
         let mut jetstream = {
             // It starts a task.
@@ -197,7 +197,7 @@ impl Broker {
             max_age: KEPT,
             ..object_store::Config::default()
         };
-        self.wait("make its streams", ANSWER * 5, async {
+        self.wait("make its streams (it needs JetStream: nats-server -js)", ANSWER * 5, async {
             self.jetstream.create_or_update_stream(stream).await.map_err(|e| with_causes(&e))?;
             self.jetstream.create_or_update_key_value(runs).await.map_err(|e| with_causes(&e))?;
             match self.jetstream.get_object_store(PLANS).await {
@@ -269,6 +269,26 @@ impl Broker {
             }
             true
         })
+    }
+
+    /// Sends a message again and again, on the client's own thread, as long as the returned value lives.
+    pub fn repeat(
+        &self,
+        subject: &str,
+        every: Duration,
+        message: impl Fn() -> Vec<u8> + Send + 'static,
+    ) -> Subscription {
+        let (client, subject) = (self.client.clone(), subject.to_owned());
+        Subscription(self.runtime.spawn(async move {
+            let mut due = tokio::time::interval(every);
+            // After a time without CPU one is enough.
+            due.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+            loop {
+                due.tick().await;
+                // One that is lost is followed by another.
+                let _ = client.publish(subject.clone(), message().into()).await;
+            }
+        }))
     }
 
     fn each(
@@ -426,6 +446,18 @@ impl Broker {
         })
     }
 
+    /// Deletes a plan.
+    ///
+    /// # Errors
+    /// The broker failed.
+    pub fn delete_plan(&self, digest: &str) -> Result<(), BrokerError> {
+        self.wait("delete the plan", ANSWER, async {
+            let plans = self.jetstream.get_object_store(PLANS).await;
+            let plans = plans.map_err(|error| with_causes(&error))?;
+            plans.delete(digest).await.map_err(|error| with_causes(&error))
+        })
+    }
+
     /// The plan of that digest, unchecked.
     ///
     /// # Errors
@@ -463,7 +495,7 @@ impl Broker {
         })
     }
 
-    /// The agents that answer within that time, by name.
+    /// The agents that answer within that time, by name; a name that two have is there twice.
     ///
     /// # Errors
     /// The broker failed.
@@ -488,7 +520,6 @@ impl Broker {
             Ok(())
         })?;
         found.sort_by(|one, other| one.agent.cmp(&other.agent));
-        found.dedup_by(|one, other| one.agent == other.agent);
         Ok(found)
     }
 
@@ -506,6 +537,17 @@ impl Broker {
         let done = self.runtime.block_on(async { tokio::time::timeout(timeout, work).await });
         let done = done.unwrap_or_else(|_| Err(format!("no answer within {timeout:?}")));
         done.map_err(|why| BrokerError::Failed { what, why })
+    }
+}
+
+/// A URL without the user and the password that it may have.
+fn public(url: &str) -> String {
+    match url.split_once("://") {
+        Some((scheme, rest)) => {
+            let host = rest.rsplit_once('@').map_or(rest, |(_, host)| host);
+            format!("{scheme}://{host}")
+        }
+        None => url.to_owned(),
     }
 }
 

@@ -16,8 +16,8 @@ use serde::{Deserialize, Serialize};
 use units::Nanos;
 
 use crate::ids::Id;
+use crate::message::AgentTotals;
 use crate::order::{Answer, Command, Order, SeatTimes};
-use crate::tally::AgentTotals;
 
 /// What happens when an agent is lost while a load runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -143,6 +143,8 @@ pub struct Conductor {
     on_loss: OnLoss,
     phase: Phase,
     since: Nanos,
+    /// Of the controller that commands now, if it is another one.
+    fenced_by: Option<u64>,
     members: BTreeMap<Id, Member>,
 }
 
@@ -168,7 +170,18 @@ impl Conductor {
         let members: BTreeMap<Id, Member> = agents.iter().cloned().zip((0..).map(member)).collect();
         assert_eq!(agents.len(), BTreeMap::len(&members), "each agent has one share");
         let phase = Phase::Preparing;
-        Self { run, epoch, plan, duration, times, on_loss, phase, since: now, members }
+        Self {
+            run,
+            epoch,
+            plan,
+            duration,
+            times,
+            on_loss,
+            phase,
+            since: now,
+            fenced_by: None,
+            members,
+        }
     }
 
     /// The same for a controller that takes over from one that is gone. `at`: when the load began or was to begin, on
@@ -199,6 +212,9 @@ impl Conductor {
     pub fn answered(&mut self, agent: &Id, answer: Answer, now: Nanos) {
         let Some(member) = self.members.get_mut(agent) else { return };
         member.heard = now;
+        if let Answer::Fenced { by } = answer {
+            self.fenced_by = Some(by);
+        }
         if answer == Answer::Free && matches!(self.phase, Phase::Collecting { .. }) {
             member.is_released |= member.is_whole;
         }
@@ -220,6 +236,11 @@ impl Conductor {
         if let Some(member) = self.members.get_mut(agent) {
             member.missing = missing;
         }
+    }
+
+    /// When an agent was heard last, on the run clock.
+    pub fn heard(&self, agent: &Id) -> Option<Nanos> {
+        self.members.get(agent).map(|member| member.heard)
     }
 
     /// Whether another controller commands now.
@@ -325,15 +346,22 @@ impl Conductor {
     fn after_running(&self, at: Nanos, now: Nanos) -> Option<Phase> {
         // One that is lost may come back: until the planned end it is waited for.
         let planned = at + self.duration;
-        let is_over = self.members.values().all(|member| {
+        let is_over = |member: &Member| {
             is_finished(member)
                 || member.last.as_ref().is_some_and(has_left)
                 || (now > planned && self.is_lost(member, now))
-        });
-        if is_over {
+        };
+        let is_sent = |member: &Member| is_over(member) || member.last == Some(Answer::Reporting);
+        let all = |is: &dyn Fn(&Member) -> bool| self.members.values().all(is);
+        if all(&is_over) || (all(&is_sent) && now > planned + self.times.collect) {
             return Some(Phase::Collecting { why: None });
         }
-        let late = self.those_not(|answer| matches!(answer, Answer::Finished(_)));
+        if all(&is_sent) {
+            return None;
+        }
+        let late = self.those_not(|answer| {
+            matches!(answer, Answer::Finished(_) | Answer::Reporting) || has_left(answer)
+        });
         (now > planned + self.times.grace)
             .then(|| self.stopping(format!("did not end in time: {late}")))
     }
@@ -341,8 +369,11 @@ impl Conductor {
     fn after_stopping(&self, why: &str, at: Option<Nanos>, now: Nanos) -> Option<Phase> {
         let waited = now.saturating_sub(self.since);
         // Nobody that was to load may still do so.
-        let is_still =
-            |member: &Member| is_finished(member) || member.last.as_ref().is_some_and(has_left);
+        let is_still = |member: &Member| {
+            let last = member.last.as_ref();
+            last.is_some_and(|last| has_left(last) || *last == Answer::Reporting)
+                || is_finished(member)
+        };
         let has_begun = at.is_some()
             || self.members.values().any(|one| one.last.as_ref().is_some_and(has_begun));
         let is_safe = !has_begun || waited > self.times.dead_man + self.times.grace;
@@ -370,12 +401,8 @@ impl Conductor {
     }
 
     fn fenced(&self) -> Option<String> {
-        self.members.values().find_map(|member| match member.last {
-            Some(Answer::Fenced { by }) => {
-                Some(format!("another controller took over, with fencing number {by}"))
-            }
-            _ => None,
-        })
+        let by = self.fenced_by?;
+        Some(format!("another controller took over, with fencing number {by}"))
     }
 
     fn is_lost(&self, member: &Member, now: Nanos) -> bool {
@@ -442,7 +469,10 @@ impl Conductor {
             // Nothing: an agent keeps to its plan by itself, and its beat tells how it stands.
             Phase::Running { .. } | Phase::Over { .. } => None,
             Phase::Stopping { at, .. } => match (at, last) {
-                (_, Some(Answer::Free | Answer::Finished(_) | Answer::Busy(_))) => None,
+                (
+                    _,
+                    Some(Answer::Free | Answer::Reporting | Answer::Finished(_) | Answer::Busy(_)),
+                ) => None,
                 (None, Some(Answer::Failed(_))) => Some(Order::Release),
                 // What it has sent is collected first.
                 (Some(_), Some(Answer::Failed(_))) => None,
@@ -476,7 +506,7 @@ fn is_finished(member: &Member) -> bool {
 }
 
 fn has_begun(answer: &Answer) -> bool {
-    matches!(answer, Answer::Committed | Answer::Running | Answer::Finished(_))
+    matches!(answer, Answer::Committed | Answer::Running | Answer::Reporting | Answer::Finished(_))
 }
 
 /// An agent that holds nothing of this run any more.

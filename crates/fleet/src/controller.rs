@@ -20,8 +20,8 @@ use crate::clock::Converted;
 use crate::conductor::{Conductor, OnLoss, Phase, RunTimes, Standing};
 use crate::coverage::{Cell, WINDOW};
 use crate::ids::Id;
-use crate::message::{Content, Message};
-use crate::order::Answer;
+use crate::message::{AgentTotals, Content, Message};
+use crate::order::{Answer, SeatTimes};
 use crate::partial::{partial_record, without_samples};
 use crate::plan::{self, FleetPlan, PROTOCOL, PlanRefused};
 use crate::subject;
@@ -37,8 +37,12 @@ const BEAT: Nanos = Nanos::from_secs(1);
 const ON_THE_WAY: Nanos = Nanos::from_secs(2);
 /// Messages that an agent is asked for again at a time.
 const MISSING_MAX: usize = 1_000;
+/// How often what is stored is read back at the end.
+const REPLAYS: u32 = 3;
 /// Largest record of an agent.
 const RECORD_MAX: u64 = 1 << 30;
+/// How long a plan may be carried out.
+const PLAN_FOR: Nanos = Nanos::from_secs(24 * 3600);
 /// A window is shown although an agent's is missing once so many later ones have come.
 const SHOWN_AFTER: u32 = 3;
 
@@ -115,8 +119,15 @@ pub enum FleetError {
     #[error("there is no run {0} on this broker: `joust fleet status` lists them")]
     Unknown(Id),
     /// Somebody else commands it.
-    #[error("run {0} is commanded by another controller now")]
+    #[error(
+        "run {0} is commanded by another controller now (joust fleet status names it), which has its result"
+    )]
     Replaced(Id),
+    /// The broker does not give back what it has.
+    #[error(
+        "the broker failed to send what run {0} has measured: once it works again, joust fleet collect {0}"
+    )]
+    Unread(Id),
     /// Nothing began.
     #[error("the load did not begin: {0}")]
     NotBegun(String),
@@ -164,6 +175,8 @@ pub fn conduct(
         run: setup.run.clone(),
         agents: setup.agents.clone(),
         load: setup.load.clone(),
+        times: SeatTimes { dead_man: setup.times.dead_man, grace: setup.times.grace },
+        expires: wall() + PLAN_FOR,
     };
     let (bytes, digest) =
         plan::seal(&plan, key).map_err(|error| FleetError::Key(error.to_string()))?;
@@ -183,6 +196,7 @@ pub fn conduct(
         Controller::new(broker, setup.run.clone(), state, None, setup.load.clone());
     controller.write_state()?;
     let _subscriptions = controller.listen()?;
+    let _beat = controller.beat();
     controller.work(interrupt, watch)
 }
 
@@ -206,11 +220,10 @@ pub fn take_over(
     let mut controller = Controller::new(broker, run.clone(), state, Some(revision), plan.load);
     controller.write_state()?;
     let _subscriptions = controller.listen()?;
-    // Clocks of two controllers differ by more than a run's clock does, and nothing depends on it any more.
-    let ago = begins.map(|begins| wall().saturating_sub(begins));
-    let at = ago.map(|ago| monotonic().saturating_sub(ago));
+    let _beat = controller.beat();
+    // When it began is known by another clock. Taken as now, agents have more time than they need, and end by themselves.
     controller.begun = begins;
-    controller.conductor = controller.conductor.taking_over(at);
+    controller.conductor = controller.conductor.taking_over(begins.map(|_| monotonic()));
     controller.work(interrupt, watch)
 }
 
@@ -247,6 +260,8 @@ struct Controller<'a> {
     received: Option<Receiver<Event>>,
     /// When the load began, since 1970.
     begun: Option<Nanos>,
+    /// The same on the run clock.
+    started: Option<Nanos>,
     /// When an agent was first seen to have ended.
     ended: BTreeMap<Id, Nanos>,
     shown: u32,
@@ -287,6 +302,7 @@ impl<'a> Controller<'a> {
             events,
             received: Some(received),
             begun: None,
+            started: None,
             ended: BTreeMap::new(),
             shown: 0,
         }
@@ -319,6 +335,15 @@ impl<'a> Controller<'a> {
         Ok([clock, reports, messages])
     }
 
+    /// Beats as long as the returned value lives, whatever this thread waits for.
+    fn beat(&self) -> Subscription {
+        let epoch = self.state.epoch;
+        self.broker.repeat(&subject::beat(&self.run), BEAT.into(), move || {
+            let beat = Beat { epoch, at: monotonic() };
+            serde_json::to_vec(&beat).expect("plain data serialises")
+        })
+    }
+
     fn work(
         mut self,
         interrupt: &AtomicBool,
@@ -346,10 +371,6 @@ impl<'a> Controller<'a> {
             }
             if now >= beat_due {
                 beat_due = now + BEAT;
-                let beat = Beat { epoch: self.state.epoch };
-                let bytes = serde_json::to_vec(&beat).expect("plain data serialises");
-                // One that is lost is followed by another.
-                self.broker.publish(&subject::beat(&self.run), bytes).ok();
                 watch.agents(self.conductor.phase(), &self.views(now));
             }
             let over = match self.conductor.phase() {
@@ -395,6 +416,7 @@ impl<'a> Controller<'a> {
             let begins = wall() + at.saturating_sub(monotonic());
             self.state.begins = Some(begins);
             self.begun = Some(begins);
+            self.started = Some(at);
             match self.write_state() {
                 Ok(()) => {}
                 Err(replaced @ FleetError::Replaced(_)) => return Err(replaced),
@@ -412,46 +434,59 @@ impl<'a> Controller<'a> {
         Ok(())
     }
 
-    /// Looks for what is missing of agents that have ended.
+    /// Looks for what is missing of agents that have ended. What is stored is read back once nothing loads any more.
     fn collect(&mut self, now: Nanos) {
+        let is_after = matches!(self.conductor.phase(), Phase::Collecting { .. });
         for agent in self.state.agents.clone() {
-            match self.conductor.last(&agent) {
-                Some(Answer::Failed(_)) => {
-                    if self.reports.get(&agent).is_some_and(|report| report.waiting == 0) {
-                        self.replay(&agent);
-                        self.conductor.collected(&agent);
-                    }
-                    continue;
+            let Some(totals) = self.totals(&agent) else {
+                let has_failed = matches!(self.conductor.last(&agent), Some(Answer::Failed(_)));
+                let is_sent = self.reports.get(&agent).is_some_and(|report| report.waiting == 0);
+                let is_due = has_failed && is_sent && is_after && self.is_due(&agent, now);
+                if is_due && self.replay(&agent).is_ok() {
+                    self.conductor.collected(&agent);
                 }
-                Some(Answer::Finished(_)) => {}
-                _ => continue,
-            }
-            let Some(totals) = self.conductor.totals(&agent) else { continue };
+                continue;
+            };
             // A load of a number of requests may end before its time; one that was stopped is not whole.
             if !totals.interrupted {
                 self.tally.ended(&agent, totals.windows);
             }
             if self.tally.is_whole(&agent, totals) {
                 self.conductor.collected(&agent);
-                continue;
-            }
-            let since = *self.ended.entry(agent.clone()).or_insert(now);
-            if now.saturating_sub(since) >= ON_THE_WAY {
-                self.ended.insert(agent.clone(), now);
-                self.replay(&agent);
+            } else if is_after && self.is_due(&agent, now) {
+                // If it fails, it is due again.
+                self.replay(&agent).ok();
                 let missing = self.tally.missing(&agent, totals, MISSING_MAX);
                 self.conductor.lacks(&agent, missing);
             }
         }
     }
 
+    /// Whether messages of an agent had their time to come by themselves; again after as long.
+    fn is_due(&mut self, agent: &Id, now: Nanos) -> bool {
+        let since = *self.ended.entry(agent.clone()).or_insert(now);
+        let is_due = now.saturating_sub(since) >= ON_THE_WAY;
+        if is_due {
+            self.ended.insert(agent.clone(), now);
+        }
+        is_due
+    }
+
+    /// What an agent says that it sent, now or before it was released.
+    fn totals(&self, agent: &Id) -> Option<AgentTotals> {
+        self.conductor.totals(agent).or_else(|| self.tally.totals(agent))
+    }
+
     /// Reads back what the stream has of an agent.
-    fn replay(&mut self, agent: &Id) -> Vec<Vec<u8>> {
-        let messages = self.broker.replay(&subject::messages(&self.run, agent)).unwrap_or_default();
+    fn replay(&mut self, agent: &Id) -> Result<Vec<Vec<u8>>, BrokerError> {
+        let messages = self.broker.replay(&subject::messages(&self.run, agent))?;
         for message in &messages {
             self.tally.take(message, true).ok();
         }
-        messages
+        if let Some(totals) = self.tally.totals(agent).filter(|totals| !totals.interrupted) {
+            self.tally.ended(agent, totals.windows);
+        }
+        Ok(messages)
     }
 
     fn views(&self, now: Nanos) -> Vec<AgentView> {
@@ -490,12 +525,10 @@ impl<'a> Controller<'a> {
         for (share, agent) in (0..).zip(self.state.agents.clone()) {
             let share = Share { index: share, of: self.state.agents.len() as u32 };
             let plan = LoadPlan { share, ..self.load.clone() };
-            let whole = self.whole_record(&agent);
-            let is_whole = whole.is_some();
-            let mut record = whole.unwrap_or_else(|| {
-                let messages = self.replay(&agent);
-                partial_record(&plan, windows_of(&messages, &self.run, &agent))
-            });
+            let (mut record, is_whole) = match self.whole_record(&agent) {
+                Some(record) => (record, true),
+                None => self.what_came(&agent, &plan)?,
+            };
             record.began_unix_ms = self.begun.map(|begun| begun.0 / 1_000_000);
             agents.push(self.fleet_agent(&agent, share, is_whole));
             records.push((agent, record));
@@ -516,14 +549,31 @@ impl<'a> Controller<'a> {
             conflicts: self.tally.conflicts(),
         };
         self.state.over = Some(why.unwrap_or_else(|| "as planned".to_owned()));
-        // If it cannot be written, the run is listed as one whose controller was lost; nothing depends on it.
-        self.write_state().ok();
+        match self.write_state() {
+            Err(replaced @ FleetError::Replaced(_)) => return Err(replaced),
+            // If it cannot be written, the run is listed as one whose controller was lost; nothing depends on it.
+            _ if fleet.is_whole() => {
+                // It may hold credentials, and nobody needs it any more.
+                self.broker.delete_plan(&self.state.plan).ok();
+            }
+            _ => {}
+        }
         Ok(Outcome { records, fleet })
+    }
+
+    /// The record of an agent of which not all is known to be here, and whether it is after all.
+    fn what_came(&mut self, agent: &Id, plan: &LoadPlan) -> Result<(LoadRecord, bool), FleetError> {
+        let read = (0..REPLAYS).find_map(|_| self.replay(agent).ok());
+        let messages = read.ok_or_else(|| FleetError::Unread(self.run.clone()))?;
+        if let Some(record) = self.whole_record(agent) {
+            return Ok((record, true));
+        }
+        Ok((partial_record(plan, windows_of(&messages, &self.run, agent)), false))
     }
 
     /// The record that an agent sent, if all of its messages came and say the same.
     fn whole_record(&self, agent: &Id) -> Option<LoadRecord> {
-        let totals = self.conductor.totals(agent)?;
+        let totals = self.totals(agent)?;
         if !self.tally.is_whole(agent, totals) {
             return None;
         }
@@ -539,8 +589,13 @@ impl<'a> Controller<'a> {
     fn fleet_agent(&self, agent: &Id, share: Share, is_whole: bool) -> FleetAgent {
         let coverage = self.tally.coverage();
         let cells = coverage.rows.get(agent).map_or(&[][..], Vec::as_slice);
-        // Until its dead-man timer ends, nobody knows whether it went on.
-        let may_load_until = |from: Nanos| from + self.state.times.dead_man;
+        // One that said that its load is over has none; of another nobody knows until its dead-man timer has ended.
+        let is_over = self.totals(agent).is_some()
+            || matches!(self.conductor.last(agent), Some(Answer::Failed(_) | Answer::Free));
+        let started = self.started.unwrap_or(Nanos::ZERO);
+        let end = self.state.duration + self.state.times.grace;
+        let heard = self.conductor.heard(agent).unwrap_or(started).saturating_sub(started);
+        let doubt = (heard + self.state.times.dead_man + BEAT).min(end);
         let gaps = coverage.gaps().into_iter().filter(|gap| gap.agent == *agent);
         let said = match self.conductor.last(agent) {
             Some(Answer::Failed(why)) => Some(why.clone()),
@@ -559,7 +614,7 @@ impl<'a> Controller<'a> {
                 .map(|gap| FleetGap {
                     from: gap.from,
                     until: gap.until,
-                    may_load_until: may_load_until(gap.from).min(gap.until),
+                    may_load_until: (!is_over && doubt > gap.from).then_some(doubt),
                 })
                 .collect(),
             trouble: said,
@@ -575,7 +630,7 @@ fn windows_of(messages: &[Vec<u8>], run: &Id, agent: &Id) -> Vec<crate::message:
         let is_own = from.run == *run && from.agent == *agent && known.insert(from.seq);
         match content {
             Content::Window(window) if is_own => Some(*window),
-            Content::Window(_) | Content::Part(_) => None,
+            Content::Window(_) | Content::Part(_) | Content::Totals(_) => None,
         }
     });
     windows.collect()

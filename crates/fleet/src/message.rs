@@ -9,6 +9,7 @@
 use std::collections::BTreeMap;
 
 use record::{ErrorCounts, Interval, Outcome};
+use serde::{Deserialize, Serialize};
 use stats::{Histogram, leb128};
 use units::Nanos;
 
@@ -29,6 +30,7 @@ const NUMBER_MAX: u64 = 1 << 50;
 /// Before the content of each kind.
 const WINDOW: u64 = 0;
 const PART: u64 = 1;
+const TOTALS: u64 = 2;
 
 /// A message of an agent.
 #[derive(Debug, Clone, PartialEq)]
@@ -61,6 +63,8 @@ pub enum Content {
     Window(Box<Window>),
     /// A part of the record of the whole load.
     Part(Part),
+    /// The sums of all, last.
+    Totals(AgentTotals),
 }
 
 /// One window of one agent, or a part of it: windows of the same number add up.
@@ -83,6 +87,21 @@ pub struct Part {
     pub of: u32,
     /// Its bytes.
     pub bytes: Vec<u8>,
+}
+
+/// The totals of an agent, as it states them when its load is over.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AgentTotals {
+    /// Messages that it sent: their numbers are 0 to this, less one.
+    pub messages: u64,
+    /// Windows of its load, which may have ended before its time.
+    pub windows: u32,
+    /// Requests started.
+    pub started: u64,
+    /// Requests that ended, well or not.
+    pub done: u64,
+    /// Whether its load ended before its time.
+    pub interrupted: bool,
 }
 
 /// Bytes that are no message.
@@ -136,6 +155,13 @@ impl Message {
         let content = match from.number()? {
             WINDOW => Content::Window(Box::new(from.window()?)),
             PART => Content::Part(from.part()?),
+            TOTALS => Content::Totals(AgentTotals {
+                messages: from.count(NUMBER_MAX)?,
+                windows: from.small()?,
+                started: from.count(NUMBER_MAX)?,
+                done: from.count(NUMBER_MAX)?,
+                interrupted: from.count(1)? == 1,
+            }),
             _ => return Err(FrameError::Damaged("a kind that is not known here")),
         };
         if !from.rest.is_empty() {
@@ -159,6 +185,13 @@ impl Content {
                 leb128::push(&mut to, part.index.into());
                 leb128::push(&mut to, part.of.into());
                 put_bytes(&mut to, &part.bytes);
+            }
+            Self::Totals(totals) => {
+                let AgentTotals { messages, windows, started, done, interrupted } = *totals;
+                leb128::push(&mut to, TOTALS);
+                for number in [messages, windows.into(), started, done, interrupted.into()] {
+                    leb128::push(&mut to, number);
+                }
             }
         }
         to
@@ -341,7 +374,7 @@ pub(crate) mod tests {
         pub(crate) fn window(&self) -> &Window {
             match &self.content {
                 Content::Window(window) => window,
-                Content::Part(_) => panic!("it is a part of a record"),
+                other => panic!("it is no window: {other:?}"),
             }
         }
     }
@@ -374,6 +407,15 @@ pub(crate) mod tests {
         let Content::Part(part) = sent.content else { unreachable!() };
         let wrong = Content::Part(Part { index: 3, ..part });
         assert!(Message::decode(&sent.from.frame(&wrong.encode())).is_err());
+    }
+
+    #[test]
+    fn the_totals_are_read() {
+        let totals =
+            AgentTotals { messages: 9, windows: 7, started: 20, done: 19, interrupted: true };
+        let sent =
+            Message { from: window("a-1", 8, 0, &[]).from, content: Content::Totals(totals) };
+        assert_eq!(Message::decode(&sent.encode()), Ok(sent));
     }
 
     #[test]

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use units::Nanos;
 
 use crate::ids::Id;
-use crate::tally::AgentTotals;
+use crate::message::AgentTotals;
 
 /// An order, with who gave it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -88,6 +88,8 @@ pub enum Answer {
     Committed,
     /// It has begun.
     Running,
+    /// The load is over, and its result is being sent.
+    Reporting,
     /// The load is over, and this is all that was sent of it.
     Finished(AgentTotals),
     /// It has forgotten the run, or never knew it.

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use record::{Interval, LatencyMillis, LoadPlan, LoadRecord};
+use record::{Completions, Interval, LatencyMillis, LoadPlan, LoadRecord, Share};
 use units::Nanos;
 
 use crate::coverage::WINDOW;
@@ -16,6 +16,7 @@ use crate::message::{Window, empty_interval};
 pub fn partial_record(plan: &LoadPlan, windows: impl IntoIterator<Item = Window>) -> LoadRecord {
     let mut record = LoadRecord::empty(plan.for_record());
     without_samples(&mut record);
+    record.connections = part(plan.connections, plan.share);
     let mut sums: BTreeMap<u32, Interval> = BTreeMap::new();
     for window in windows {
         let start = Nanos(u64::from(window.number) * WINDOW.0);
@@ -58,8 +59,15 @@ pub fn partial_record(plan: &LoadPlan, windows: impl IntoIterator<Item = Window>
     record
 }
 
-/// Leaves out single requests: windows have none, and a log of some agents would look like one of all.
+/// An agent's part of something that is divided among all; the first ones have one more where it does not divide.
+pub(crate) fn part(whole: u32, share: Share) -> u32 {
+    whole / share.of.max(1) + u32::from(share.index < whole % share.of.max(1))
+}
+
+/// Leaves out what windows do not have, single requests and completions by time: those of some agents would look like
+/// those of all.
 pub fn without_samples(record: &mut LoadRecord) {
+    record.completions = Completions::default();
     record.raw = Vec::new();
     record.raw_names = BTreeMap::new();
     (record.raw_stride, record.plan.raw_max) = (1, 0);

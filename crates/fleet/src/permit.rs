@@ -10,6 +10,8 @@ use record::{LoadPlan, Pacing, ServerAddress};
 use serde::Deserialize;
 use units::{Nanos, PerSecond};
 
+use crate::partial::part;
+
 /// What is permitted.
 #[derive(Debug, Clone, PartialEq, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -113,14 +115,15 @@ impl Permit {
                 return Err(NotPermitted::Target(origin.place.to_string()));
             }
         }
-        let of = plan.share.of.max(1);
-        let connections = plan.connections.div_ceil(of);
+        let connections = part(plan.connections, plan.share);
         if let Some(max) = self.connections_max.filter(|max| connections > *max) {
             return Err(NotPermitted::Connections { asked: connections, max });
         }
         let Some(max) = self.rate_max else { return Ok(()) };
         let whole = peak_rate(&plan.pacing).ok_or(NotPermitted::Closed { max })?;
-        let asked = PerSecond(whole.0 / f64::from(of));
+        // Instants are divided as connections are.
+        let own = f64::from(connections) / f64::from(plan.connections.max(1));
+        let asked = PerSecond(whole.0 * own);
         if asked.0 > max.0 { Err(NotPermitted::Rate { asked, max }) } else { Ok(()) }
     }
 }
@@ -298,6 +301,10 @@ mod tests {
         };
         let rate = PerSecond(200.0);
         assert!(paced(Pacing::Constant { rate }, 2).is_ok());
+        assert!(
+            paced(Pacing::Constant { rate: PerSecond(260.0) }, 3).is_err(),
+            "4 of 10 connections"
+        );
         assert!(matches!(paced(Pacing::Poisson { rate }, 1), Err(NotPermitted::Rate { .. })));
         let over = Nanos::from_secs(1);
         let ramp = Pacing::Ramp { from: PerSecond(1.0), to: rate, over };

@@ -5,12 +5,14 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use nkeys::KeyPair;
+pub use nkeys::KeyPair;
 use record::{LoadPlan, Share};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
+use units::Nanos;
 
 use crate::ids::Id;
+use crate::order::SeatTimes;
 
 /// Version of what controllers and agents say to each other.
 pub const PROTOCOL: u32 = 1;
@@ -24,8 +26,12 @@ pub struct FleetPlan {
     pub run: Id,
     /// Its agents; each has the share of its place in the list.
     pub agents: Vec<Id>,
-    /// The whole load.
+    /// The whole load; it has an end in time.
     pub load: LoadPlan,
+    /// When agents end it by themselves.
+    pub times: SeatTimes,
+    /// Until when the plan may be carried out, since 1970: a stolen one is of no use for long.
+    pub expires: Nanos,
 }
 
 /// A plan as it is stored.
@@ -191,6 +197,8 @@ mod tests {
             run: "r-1".parse().unwrap(),
             agents: vec!["a-1".parse().unwrap(), "a-2".parse().unwrap()],
             load: crate::tests::plan(),
+            times: SeatTimes { dead_man: Nanos::from_secs(15), grace: Nanos::from_secs(5) },
+            expires: Nanos::MAX,
         }
     }
 

@@ -14,8 +14,11 @@ use std::collections::BTreeMap;
 use units::Nanos;
 
 use crate::ids::Id;
+use crate::message::AgentTotals;
 use crate::order::{Answer, Command, Order, SeatTimes};
-use crate::tally::AgentTotals;
+
+/// How long a run whose load is over keeps others out, unless it is released before.
+const COLLECTED_FOR: Nanos = Nanos::from_secs(60);
 
 /// What an agent has to do now.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -57,7 +60,11 @@ enum State {
         at: Nanos,
         ending: Option<Nanos>,
     },
-    Finished(AgentTotals),
+    Reporting,
+    Finished {
+        totals: AgentTotals,
+        since: Nanos,
+    },
     Failed(String),
 }
 
@@ -95,7 +102,13 @@ impl Seat {
         let Some(held) = &mut self.held else { return self.begin(command, now) };
         if held.run != command.run {
             // A run that is over does not keep others out: what was not collected of it stays on disk.
-            if matches!(held.state, State::Finished(_) | State::Failed(_)) {
+            // One whose result is being collected does, for a while.
+            let is_over = match held.state {
+                State::Finished { since, .. } => now.saturating_sub(since) > COLLECTED_FOR,
+                State::Failed(_) => true,
+                _ => false,
+            };
+            if is_over {
                 return self.begin(command, now);
             }
             return match command.order {
@@ -126,7 +139,7 @@ impl Seat {
                 (Answer::Free, Some(Deed::Forget))
             }
             (Order::Cancel | Order::Release, State::Failed(_))
-            | (Order::Release, State::Finished(_)) => {
+            | (Order::Release, State::Finished { .. }) => {
                 self.leave();
                 (Answer::Free, Some(Deed::Delete))
             }
@@ -183,10 +196,20 @@ impl Seat {
         }
     }
 
-    /// The load is over, or its worker ended without a result.
-    pub fn finished(&mut self, run: &Id, result: Result<AgentTotals, String>) {
+    /// The load is over, and its result is being sent: nothing ends it any more.
+    pub fn reporting(&mut self, run: &Id) {
+        if let Some(held) = self.held.as_mut().filter(|held| held.run == *run)
+            && matches!(held.state, State::Committed { .. } | State::Running { .. })
+        {
+            held.state = State::Reporting;
+        }
+    }
+
+    /// All is sent, or its worker ended without a result.
+    pub fn finished(&mut self, run: &Id, result: Result<AgentTotals, String>, now: Nanos) {
         if let Some(held) = self.held.as_mut().filter(|held| held.run == *run) {
-            held.state = result.map_or_else(State::Failed, State::Finished);
+            held.state =
+                result.map_or_else(State::Failed, |totals| State::Finished { totals, since: now });
         }
     }
 
@@ -233,9 +256,9 @@ impl Seat {
         self.held.as_ref().map(|held| (&held.run, held.state.answer()))
     }
 
-    /// The fencing number of who commands it; 0 while nobody does.
-    pub fn epoch(&self) -> u64 {
-        self.held.as_ref().map_or(0, |held| held.epoch)
+    /// The fencing number of who commands a run here; 0 if it is not the one that is held.
+    pub fn epoch(&self, run: &Id) -> u64 {
+        self.held.as_ref().filter(|held| held.run == *run).map_or(0, |held| held.epoch)
     }
 
     /// Until when its load may run at most, on the agent's clock: the controller was heard, and the plan has an end.
@@ -307,7 +330,8 @@ impl State {
             Self::Armed { run_at, .. } => Answer::Armed { at: *run_at },
             Self::Committed { .. } => Answer::Committed,
             Self::Running { .. } => Answer::Running,
-            Self::Finished(totals) => Answer::Finished(*totals),
+            Self::Reporting => Answer::Reporting,
+            Self::Finished { totals, .. } => Answer::Finished(*totals),
             Self::Failed(why) => Answer::Failed(why.clone()),
         }
     }

@@ -8,9 +8,9 @@ use units::Nanos;
 
 use crate::conductor::{Conductor, OnLoss, Phase, RunTimes};
 use crate::ids::Id;
+use crate::message::AgentTotals;
 use crate::order::{Answer, Command, Order, SeatTimes};
 use crate::seat::{Deed, Seat};
-use crate::tally::AgentTotals;
 
 const MILLI: u64 = 1_000_000;
 const SECOND: u64 = 1_000 * MILLI;
@@ -144,7 +144,7 @@ impl World {
                     done: 10,
                     interrupted: false,
                 };
-                self.seats[agent].finished(&"r-1".parse().unwrap(), Ok(totals));
+                self.seats[agent].finished(&"r-1".parse().unwrap(), Ok(totals), own);
                 self.conductor_collects(agent);
             }
         }
@@ -356,8 +356,11 @@ mod tests {
         let totals =
             AgentTotals { messages: 1, windows: 1, started: 1, done: 1, interrupted: false };
         seat.prepared(&"r-1".parse().unwrap(), Ok(()));
-        seat.finished(&"r-1".parse().unwrap(), Ok(totals));
-        let (answer, deed) = seat.obey(&command("r-2", 1, prepare), Nanos(2), Some);
+        seat.finished(&"r-1".parse().unwrap(), Ok(totals), Nanos(2));
+        let busy = seat.obey(&command("r-2", 1, prepare.clone()), Nanos(3), Some).0;
+        assert_eq!(busy, Answer::Busy("r-1".parse().unwrap()), "its result is being collected");
+        let later = Nanos(61 * SECOND);
+        let (answer, deed) = seat.obey(&command("r-2", 1, prepare), later, Some);
         assert_eq!(answer, Answer::Preparing);
         assert!(matches!(deed, Some(Deed::Prepare(_))));
     }

@@ -20,8 +20,8 @@ const FRAME_MAX: u32 = 256 << 20;
 /// What the process of a load is told.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Told {
-    /// Begin at this instant of CLOCK_MONOTONIC.
-    Start(Nanos),
+    /// Begin at the first instant of CLOCK_MONOTONIC, and go on until the second one at most.
+    Start(Nanos, Nanos),
     /// Go on until this instant at most.
     Until(Nanos),
     /// End in order.
@@ -37,7 +37,9 @@ pub enum Said {
     Begun(Nanos),
     /// A window or a part of the record, as [`crate::message::Content::encode`] wrote it.
     Content(Vec<u8>),
-    /// It is over, and all of it has been said.
+    /// The load is over; what it measured follows.
+    Ended,
+    /// All of it has been said.
     Over(WorkerTotals),
     /// It could not begin, or failed.
     Failed(String),
@@ -59,7 +61,7 @@ pub struct WorkerTotals {
 impl Told {
     fn line(&self) -> String {
         match self {
-            Self::Start(at) => format!("start {}\n", at.0),
+            Self::Start(at, until) => format!("start {} {}\n", at.0, until.0),
             Self::Until(at) => format!("until {}\n", at.0),
             Self::End => "end\n".to_owned(),
         }
@@ -69,7 +71,10 @@ impl Told {
     pub fn parse(line: &str) -> Option<Self> {
         let instant = |text: &str| text.parse().ok().map(Nanos);
         match line.trim_end().split_once(' ') {
-            Some(("start", at)) => instant(at).map(Self::Start),
+            Some(("start", both)) => {
+                let (at, until) = both.split_once(' ')?;
+                Some(Self::Start(instant(at)?, instant(until)?))
+            }
             Some(("until", at)) => instant(at).map(Self::Until),
             None if line.trim_end() == "end" => Some(Self::End),
             _ => None,
@@ -88,6 +93,7 @@ impl Said {
             Self::Begun(at) => (1, at.0.to_le_bytes().to_vec()),
             Self::Content(bytes) => (2, bytes.clone()),
             Self::Over(totals) => (3, serde_json::to_vec(totals).expect("plain data serialises")),
+            Self::Ended => (5, Vec::new()),
             Self::Failed(why) => (4, why.clone().into_bytes()),
         };
         let mut frame = vec![kind];
@@ -112,6 +118,7 @@ impl Said {
             1 => bytes.try_into().ok().map(|at| Self::Begun(Nanos(u64::from_le_bytes(at)))),
             2 => Some(Self::Content(bytes)),
             3 => serde_json::from_slice(&bytes).ok().map(Self::Over),
+            5 => Some(Self::Ended),
             4 => Some(Self::Failed(String::from_utf8_lossy(&bytes).into_owned())),
             _ => None,
         };
@@ -243,6 +250,7 @@ mod tests {
             Said::Ready,
             Said::Begun(Nanos(7)),
             Said::Content(vec![1, 2, 3]),
+            Said::Ended,
             Said::Over(totals),
             Said::Failed("no server".to_owned()),
         ];
@@ -254,7 +262,7 @@ mod tests {
         }
         assert_eq!(Said::read(&mut from).unwrap(), None);
         assert!(Said::read(&mut &bytes[..3]).is_err(), "cut off");
-        for told in [Told::Start(Nanos(5)), Told::Until(Nanos(6)), Told::End] {
+        for told in [Told::Start(Nanos(5), Nanos(9)), Told::Until(Nanos(6)), Told::End] {
             assert_eq!(Told::parse(&told.line()), Some(told));
         }
     }

@@ -52,8 +52,9 @@ pub struct FleetGap {
     pub from: Nanos,
     /// End.
     pub until: Nanos,
-    /// Until then it may have gone on loading: its dead-man timer ends it at the latest.
-    pub may_load_until: Nanos,
+    /// Until then it may have gone on loading: its dead-man timer ends it at the latest. `None`: it had ended.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub may_load_until: Option<Nanos>,
 }
 
 impl FleetUse {

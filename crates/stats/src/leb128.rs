@@ -15,6 +15,13 @@ pub fn push(bytes: &mut Vec<u8>, mut number: u64) {
 /// Takes the first number of bytes that need not be trusted; `None`, and nothing is taken, where it is cut off, has
 /// more than 64 bits, or more bytes than it needs: each number has one form.
 pub fn take(rest: &mut &[u8]) -> Option<u64> {
+    // Most numbers are small.
+    if let Some((&first, after)) = rest.split_first()
+        && first < 0x80
+    {
+        *rest = after;
+        return Some(u64::from(first));
+    }
     let mut number = 0;
     for (index, byte) in rest.iter().take(BYTES_MAX).enumerate() {
         if index + 1 == BYTES_MAX && *byte > 1 {

@@ -355,7 +355,7 @@ impl UringDriver {
             End::OwnTimer => return Some(timeout),
             End::Alarm => {}
             End::NewAlarm => {
-                let entry = self.alarm.set(at);
+                let entry = self.alarm.set(at, timeout);
                 // SAFETY: the entry names the alarm's memory, which is set again only after the alarm has rung.
                 let pushed = unsafe { self.ring.push(&entry) };
                 self.note(pushed);

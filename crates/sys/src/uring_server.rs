@@ -23,7 +23,7 @@ use std::os::fd::{AsRawFd as _, BorrowedFd, FromRawFd as _, OwnedFd, RawFd};
 use std::ptr;
 use std::thread;
 
-use io_uring::types::{CancelBuilder, Fd, TimeoutFlags, Timespec};
+use io_uring::types::{CancelBuilder, Fd, Timespec};
 use io_uring::{cqueue, opcode, squeue};
 use rustix::event::PollFlags;
 use units::Nanos;
@@ -359,17 +359,18 @@ impl ServerRing {
         if until >= self.alarm {
             return Ok(());
         }
-        let (secs, nanos) = (until.0 / 1_000_000_000, until.0 % 1_000_000_000);
+        // How long from now: the ring takes an instant as one of the machine's clock, which is another than this
+        // process's in a time namespace.
+        let left = until.saturating_sub(clock::monotonic());
+        let (secs, nanos) = (left.0 / 1_000_000_000, left.0 % 1_000_000_000);
         self.instant = Timespec::new().sec(secs).nsec(nanos as u32);
         let instant = &raw const self.instant;
         if std::mem::replace(&mut self.alarm, until) == Nanos::MAX {
             self.n_in_flight += 1;
-            let entry = opcode::Timeout::new(instant).flags(TimeoutFlags::ABS).build();
-            return self.push(ALARM, 0, entry);
+            return self.push(ALARM, 0, opcode::Timeout::new(instant).build());
         }
         // A timer that has ended meanwhile is not found: its event wakes this wait.
-        let moved = opcode::TimeoutUpdate::new(token(ALARM, 0), instant);
-        let entry = moved.flags(TimeoutFlags::ABS).build();
+        let entry = opcode::TimeoutUpdate::new(token(ALARM, 0), instant).build();
         self.push(CANCEL, 0, entry.flags(squeue::Flags::SKIP_SUCCESS))
     }
 

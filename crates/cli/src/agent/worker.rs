@@ -14,7 +14,7 @@ use fleet::worker::{Said, Told, WorkerTotals, read_job};
 use load::Control;
 use miette::{IntoDiagnostic as _, miette};
 use record::{Interval, LoadPlan};
-use sys::clock::monotonic;
+use sys::clock::{boottime, monotonic};
 use units::Nanos;
 
 use crate::trouble::{Ended, Trouble};
@@ -68,6 +68,7 @@ fn measured(
     let control = Control::new(interrupt).starting_at(at).begun(&begun).watching(&add);
     let record = load::run(plan, &control);
     let mut record = record.map_err(|error| error.to_string())?;
+    say(&Said::Ended);
     record.machine = sampler.map(|sampler| Box::new(sampler.finish().0));
     let mut windows = windows.into_inner().expect("nobody panics with it");
     windows.flush();
@@ -96,10 +97,11 @@ fn obey(
 ) {
     for line in stdin.lines().map_while(Result::ok) {
         match Told::parse(&line) {
-            Some(Told::Start(at)) => {
+            Some(Told::Start(at, last)) => {
+                until.store(since_boot(last), Ordering::Relaxed);
                 start.send(at).ok();
             }
-            Some(Told::Until(at)) => until.store(at.0, Ordering::Relaxed),
+            Some(Told::Until(last)) => until.store(since_boot(last), Ordering::Relaxed),
             Some(Told::End) => interrupt.store(true, Ordering::Relaxed),
             // Of a newer agent; it says the same in a way that is known.
             None => {}
@@ -108,10 +110,15 @@ fn obey(
     interrupt.store(true, Ordering::Relaxed);
 }
 
+/// An instant of CLOCK_MONOTONIC, which stands still while a machine sleeps, as one of CLOCK_BOOTTIME, which does not.
+fn since_boot(at: Nanos) -> u64 {
+    boottime().saturating_add(at.saturating_sub(monotonic())).0
+}
+
 /// Ends the load when its time is over, also if the agent is stopped and cannot.
 fn watch(until: &AtomicU64, interrupt: &AtomicBool) {
     while !interrupt.load(Ordering::Relaxed) {
-        if monotonic().0 > until.load(Ordering::Relaxed) {
+        if boottime().0 > until.load(Ordering::Relaxed) {
             interrupt.store(true, Ordering::Relaxed);
         }
         thread::sleep(WATCH);

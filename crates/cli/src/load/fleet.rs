@@ -11,7 +11,7 @@ use fleet::config::ControllerConfig;
 use fleet::controller::{self, AgentView, FleetError, Outcome, Setup, Watch};
 use fleet::ids::Id;
 use fleet::order::Answer;
-use fleet::plan::PROTOCOL;
+use fleet::plan::{KeyPair, PROTOCOL};
 use load::MergeInput;
 use miette::miette;
 use record::{Interval, LoadPlan, LoadRecord};
@@ -23,6 +23,8 @@ use crate::trouble::Trouble;
 const DISCOVERY: Duration = Duration::from_secs(1);
 /// How long a broker that does not answer is waited for.
 const PATIENCE: Duration = Duration::from_secs(5);
+/// A controller beats once a second, and one beat may be lost.
+const DEAD_MAN_MIN: Nanos = Nanos::from_secs(3);
 
 #[derive(clap::Args)]
 #[command(next_help_heading = "Fleet")]
@@ -53,14 +55,23 @@ pub enum Loss {
     Continue,
 }
 
-/// One load of all agents, merged. `show` gets each window as it comes.
-pub fn measure(
-    plan: &LoadPlan,
-    args: &Fleet,
-    interrupt: &'static AtomicBool,
-    show: &dyn Fn(&Interval),
-    say: &dyn Fn(&str),
-) -> Result<LoadRecord, Trouble> {
+/// A fleet that is there, for one load.
+pub struct Gathered {
+    broker: Arc<Broker>,
+    key: Option<KeyPair>,
+    agents: Vec<Id>,
+    run: Id,
+}
+
+/// Connects to the fleet's broker, and finds its agents. Says the name of the run, by which it can be taken over.
+pub fn gather(plan: &LoadPlan, args: &Fleet, say: &dyn Fn(&str)) -> Result<Gathered, Trouble> {
+    if args.dead_man < DEAD_MAN_MIN {
+        return Err(Trouble::usage(miette!(
+            help = "a controller is heard once a second",
+            "--dead-man must be at least {DEAD_MAN_MIN}, got {}",
+            args.dead_man
+        )));
+    }
     let place = args.fleet.as_deref().expect("it is asked for");
     let config =
         ControllerConfig::find(place).map_err(|error| Trouble::usage(miette!("{error}")))?;
@@ -69,7 +80,20 @@ pub fn measure(
     let found = broker.agents(DISCOVERY).map_err(failed)?;
     let agents = chosen(&found, args.agents, plan)?;
     let run = new_run();
-    say(&format!("run {run} on {} agents", agents.len()));
+    say(&format!("run {run}, {} agents", agents.len()));
+    Ok(Gathered { broker, key, agents, run })
+}
+
+/// One load of all agents, merged. `show` gets each window as it comes.
+pub fn measure(
+    plan: &LoadPlan,
+    args: &Fleet,
+    gathered: Gathered,
+    interrupt: &'static AtomicBool,
+    show: &dyn Fn(&Interval),
+    say: &dyn Fn(&str),
+) -> Result<LoadRecord, Trouble> {
+    let Gathered { broker, key, agents, run } = gathered;
     let setup = Setup {
         run,
         controller: format!("joust-{}", std::process::id()),
@@ -111,6 +135,13 @@ fn chosen(found: &[Found], wanted: Option<u32>, plan: &LoadPlan) -> Result<Vec<I
             other.agent,
             other.version,
             other.protocol
+        )));
+    }
+    if let Some(pair) = found.windows(2).find(|pair| pair[0].agent == pair[1].agent) {
+        return Err(Trouble::failed(miette!(
+            help = "give each agent its own name: joust agent --name NAME",
+            "two agents are named {}",
+            pair[0].agent
         )));
     }
     let wanted = wanted.map_or(found.len(), |wanted| wanted as usize);
@@ -166,7 +197,7 @@ pub fn fleet_failed(error: FleetError) -> Trouble {
     match error {
         FleetError::Endless | FleetError::Interval(_) => Trouble::usage(miette!("{error}")),
         FleetError::NotBegun(why) => Trouble::failed(miette!(
-            help = "nothing was sent; `joust fleet agents` lists the agents and what they do",
+            help = "no agent sent anything; `joust fleet agents` lists those that answer",
             "the load did not begin: {why}"
         )),
         other => Trouble::failed(miette!("{other}")),

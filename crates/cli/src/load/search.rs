@@ -46,7 +46,8 @@ pub fn main(
     closed.stop.duration = Some(GUESS);
     closed.goals.clear();
     let guess = measure(&closed, args, interrupt)?;
-    if guess.requests.ok == 0 {
+    let is_whole = guess.fleet.as_ref().is_none_or(|fleet| fleet.is_whole());
+    if guess.requests.ok == 0 || !is_whole {
         return super::ended(&guess, args.checks.strict);
     }
     options.high_guess = Some(PerSecond(guess.rate_per_s)).filter(|rate| rate.0 > 0.0);
@@ -57,6 +58,8 @@ pub fn main(
         let pacing = (args.pace.arrivals.at)(rate);
         let mut load = measure(&LoadPlan { pacing, seed, ..plan.clone() }, args, interrupt)?;
         seed = seed.wrapping_add(1);
+        // A try of which a part is missing says nothing of its rate.
+        load.interrupted |= load.fleet.as_ref().is_some_and(|fleet| !fleet.is_whole());
         // A rate can crash a server, and no lower rate revives it.
         if load.requests.ok == 0
             && let Err(trouble) = super::check_servers_listen(plan)

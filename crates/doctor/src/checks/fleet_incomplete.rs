@@ -63,11 +63,13 @@ fn said(fleet: &FleetUse) -> String {
 fn of_agent(agent: &FleetAgent) -> Option<String> {
     let mut said: Vec<String> = agent.trouble.iter().cloned().collect();
     for gap in &agent.gaps {
-        let doubt = match gap.may_load_until > gap.from {
-            true => format!(", and it may have loaded until {}", gap.may_load_until),
-            false => String::new(),
-        };
-        said.push(format!("nothing is known from {} to {}{doubt}", gap.from, gap.until));
+        let (from, until) = (gap.from, gap.until);
+        said.push(match gap.may_load_until {
+            Some(doubt) => format!(
+                "nothing is known from {from} to {until}, and it may have loaded until {doubt}"
+            ),
+            None => format!("no window from {from} to {until}"),
+        });
     }
     if said.is_empty() && !agent.is_whole {
         said.push("its totals and its windows differ".to_owned());
@@ -114,7 +116,7 @@ mod tests {
     fn a_whole_fleet_is_silent_and_a_lost_agent_is_told_with_what_is_in_doubt() {
         assert_eq!(seen(80, Vec::new()), []);
         let secs = Nanos::from_secs;
-        let gap = FleetGap { from: secs(20), until: secs(40), may_load_until: secs(35) };
+        let gap = FleetGap { from: secs(20), until: secs(40), may_load_until: Some(secs(35)) };
         let seen = seen(60, vec![gap]);
         assert_eq!((seen.len(), seen[0].certainty), (1, Certainty::Confirmed));
         let text = "a: INCOMPLETE: 60 of 80 windows are known (75 %); two: it was lost, nothing is known from 20s to \

@@ -5,7 +5,7 @@
 //! server sleeps for every other reply, while the end of its wait (the end of an interval, or an overdue reply) is some
 //! tenth of a second away. Those timers were 2.5 % of the CPU time of replies of 100 KB (figures: ARCHITECTURE.md).
 
-use io_uring::types::{TimeoutFlags, Timespec};
+use io_uring::types::Timespec;
 use io_uring::{opcode, squeue};
 use units::Nanos;
 
@@ -46,12 +46,14 @@ impl Alarm {
         }
     }
 
-    /// The entry that sets it. It names the alarm's memory, which stays unchanged until it is set again.
-    pub(super) fn set(&mut self, at: Nanos) -> squeue::Entry {
+    /// The entry that sets it, in `timeout` from now. It names the alarm's memory, which stays unchanged until it is set
+    /// again. It is not set to `at` itself: the ring takes an instant as one of the machine's clock, which is another
+    /// than this process's in a time namespace.
+    pub(super) fn set(&mut self, at: Nanos, timeout: Nanos) -> squeue::Entry {
         self.at = Some(at);
-        *self.spec = Timespec::new().sec(at.0 / 1_000_000_000).nsec((at.0 % 1_000_000_000) as u32);
-        let entry = opcode::Timeout::new(&raw const *self.spec).flags(TimeoutFlags::ABS).build();
-        entry.user_data(token())
+        let (secs, nanos) = (timeout.0 / 1_000_000_000, timeout.0 % 1_000_000_000);
+        *self.spec = Timespec::new().sec(secs).nsec(nanos as u32);
+        opcode::Timeout::new(&raw const *self.spec).build().user_data(token())
     }
 
     /// It rang, or was cancelled.
@@ -76,7 +78,7 @@ mod tests {
         let mut alarm = Alarm::default();
         assert_eq!(alarm.end_of(Nanos::from_millis(1), S), End::OwnTimer);
         assert_eq!(alarm.end_of(S, S), End::NewAlarm);
-        alarm.set(S);
+        alarm.set(S, S);
         assert_eq!(alarm.end_of(S, S), End::Alarm);
         assert_eq!(alarm.end_of(S, S + S), End::Alarm);
         assert_eq!(alarm.end_of(Nanos::from_millis(900), Nanos::from_millis(900)), End::OwnTimer);
