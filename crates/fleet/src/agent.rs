@@ -36,8 +36,8 @@ const PROBES: usize = 32;
 /// Between two of them.
 const PROBE_GAP: Duration = Duration::from_millis(10);
 /// Probes at a time during a load, and how often.
-const PROBES_AGAIN: usize = 4;
-const PROBE_EVERY: Duration = Duration::from_secs(5);
+const PROBES_AGAIN: usize = 2;
+const PROBE_EVERY: Duration = Duration::from_secs(1);
 /// Largest plan.
 const PLAN_MAX: usize = 256 << 20;
 

@@ -204,7 +204,8 @@ fn a_fleet_gives_the_result_of_one_machine() {
 fn an_agent_that_is_killed_is_missed_and_nothing_is_counted_twice() {
     for (policy, alone) in [("abort", false), ("continue", true)] {
         let Some(mut fleet) = Fleet::start(3) else { return };
-        let load = ["-c", "6", "-d", "14", "--rate", "200/s", "--on-loss", policy];
+        let load =
+            ["-c", "6", "-d", "14", "--rate", "200/s", "--dead-man", "4s", "--on-loss", policy];
         let load = fleet.load(&load);
         fleet.wait_for_requests(300);
         fleet.agents[1].signal("KILL");
