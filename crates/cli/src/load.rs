@@ -48,6 +48,8 @@ pub fn main(args: &Args) -> Result<Ended, Trouble> {
     for place in args.output.json.iter().chain(&args.output.stream) {
         output::can_write(place)?;
     }
+    #[cfg(feature = "fleet")]
+    fleet::check(&args.fleet, &plan)?;
     if !is_on_a_fleet(args) {
         check_servers_listen(&plan)?;
     }

@@ -4,7 +4,7 @@
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, SyncSender};
 use std::sync::{Arc, Mutex, Weak};
 use std::thread;
 use std::time::Duration;
@@ -38,6 +38,8 @@ const PROBE_GAP: Duration = Duration::from_millis(10);
 /// Probes at a time during a load, and how often.
 const PROBES_AGAIN: usize = 2;
 const PROBE_EVERY: Duration = Duration::from_secs(1);
+/// Most events that wait: orders and beats are few, and the process of a load waits until its windows are taken.
+const EVENTS_MAX: usize = 1_024;
 /// Largest plan.
 const PLAN_MAX: usize = 256 << 20;
 
@@ -134,7 +136,7 @@ pub fn serve(
         .and_then(|()| std::fs::File::create(path.join(format!(".{}", setup.name))))
         .and_then(|_| std::fs::remove_file(path.join(format!(".{}", setup.name))))
         .map_err(|source| AgentError::Spool { path: path.clone(), source })?;
-    let (events, received) = mpsc::channel();
+    let (events, received) = mpsc::sync_channel(EVENTS_MAX);
     let order = |_: &str, bytes: &[u8]| serde_json::from_slice(bytes).ok().map(Event::Order);
     let _orders = broker.subscribe(&subject::orders(&setup.name), events.clone(), order)?;
     let _beats = broker.subscribe(subject::BEATS, events.clone(), |subject, bytes| {
@@ -167,7 +169,7 @@ pub fn serve(
 struct Agent<'a> {
     broker: Arc<Broker>,
     setup: &'a Setup,
-    events: Sender<Event>,
+    events: SyncSender<Event>,
     say: &'a dyn Fn(&str),
     seat: Seat,
     job: Option<Job>,

@@ -7,7 +7,7 @@
 use std::future::Future;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::Sender;
+use std::sync::mpsc::{SyncSender, TrySendError};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
@@ -237,18 +237,22 @@ impl Broker {
         })
     }
 
-    /// Hands on each message of a subject, with its subject, as long as the returned value lives.
+    /// Hands on each message of a subject, with its subject, as long as the returned value lives. What comes while the
+    /// receiver's queue is full is dropped: it is sent again, or read back from the stream.
     ///
     /// # Errors
     /// The broker is gone, or the key that was shown may not do this.
     pub fn subscribe<T: Send + 'static>(
         &self,
         subject: &str,
-        to: Sender<T>,
+        to: SyncSender<T>,
         read: impl Fn(&str, &[u8]) -> Option<T> + Send + 'static,
     ) -> Result<Subscription, BrokerError> {
         self.each(subject, move |_, message| {
-            read(&message.subject, &message.payload).is_none_or(|message| to.send(message).is_ok())
+            let read = read(&message.subject, &message.payload);
+            read.is_none_or(|message| {
+                !matches!(to.try_send(message), Err(TrySendError::Disconnected(_)))
+            })
         })
     }
 

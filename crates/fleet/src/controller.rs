@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io::Read as _;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{self, Receiver};
+use std::sync::mpsc::{self, Receiver, SyncSender};
 use std::time::Duration;
 
 use nkeys::KeyPair;
@@ -37,6 +37,8 @@ const BEAT: Nanos = Nanos::from_secs(1);
 const ON_THE_WAY: Nanos = Nanos::from_secs(2);
 /// Messages that an agent is asked for again at a time.
 const MISSING_MAX: usize = 1_000;
+/// Most messages and reports that wait to be taken, some 50 MB.
+const EVENTS_MAX: usize = 16_384;
 /// How often what is stored is read back at the end.
 const REPLAYS: u32 = 3;
 /// Largest record of an agent.
@@ -165,10 +167,7 @@ pub fn conduct(
     interrupt: &AtomicBool,
     watch: &mut dyn Watch,
 ) -> Result<Outcome, FleetError> {
-    let duration = setup.load.stop.duration.ok_or(FleetError::Endless)?;
-    if setup.load.interval > WINDOW {
-        return Err(FleetError::Interval(setup.load.interval));
-    }
+    let duration = check(&setup.load)?;
     broker.make_places()?;
     let plan = FleetPlan {
         protocol: PROTOCOL,
@@ -200,6 +199,17 @@ pub fn conduct(
     controller.work(interrupt, watch)
 }
 
+/// Whether a fleet can make a load; its duration.
+///
+/// # Errors
+/// [`FleetError::Endless`], [`FleetError::Interval`].
+pub fn check(load: &LoadPlan) -> Result<Nanos, FleetError> {
+    if load.interval > WINDOW {
+        return Err(FleetError::Interval(load.interval));
+    }
+    load.stop.duration.ok_or(FleetError::Endless)
+}
+
 /// Takes over a run whose controller is gone, commands it to its end, and collects what there is.
 ///
 /// # Errors
@@ -223,6 +233,10 @@ pub fn take_over(
     let _beat = controller.beat();
     // When it began is known by another clock. Taken as now, agents have more time than they need, and end by themselves.
     controller.begun = begins;
+    for agent in controller.state.agents.clone() {
+        // What came before is no later than what comes.
+        controller.replay(&agent, false)?;
+    }
     controller.conductor = controller.conductor.taking_over(begins.map(|_| monotonic()));
     controller.work(interrupt, watch)
 }
@@ -256,7 +270,7 @@ struct Controller<'a> {
     reports: BTreeMap<Id, Report>,
     /// When each began, on the run clock.
     began: BTreeMap<Id, Converted>,
-    events: mpsc::Sender<Event>,
+    events: SyncSender<Event>,
     received: Option<Receiver<Event>>,
     /// When the load began, since 1970.
     begun: Option<Nanos>,
@@ -288,7 +302,7 @@ impl<'a> Controller<'a> {
             epochs: (1..=state.epoch).collect(),
             windows: state.duration.0.div_ceil(WINDOW.0) as u32,
         };
-        let (events, received) = mpsc::channel();
+        let (events, received) = mpsc::sync_channel(EVENTS_MAX);
         Self {
             broker,
             run,
@@ -442,7 +456,7 @@ impl<'a> Controller<'a> {
                 let has_failed = matches!(self.conductor.last(&agent), Some(Answer::Failed(_)));
                 let is_sent = self.reports.get(&agent).is_some_and(|report| report.waiting == 0);
                 let is_due = has_failed && is_sent && is_after && self.is_due(&agent, now);
-                if is_due && self.replay(&agent).is_ok() {
+                if is_due && self.replay(&agent, true).is_ok() {
                     self.conductor.collected(&agent);
                 }
                 continue;
@@ -455,7 +469,7 @@ impl<'a> Controller<'a> {
                 self.conductor.collected(&agent);
             } else if is_after && self.is_due(&agent, now) {
                 // If it fails, it is due again.
-                self.replay(&agent).ok();
+                self.replay(&agent, true).ok();
                 let missing = self.tally.missing(&agent, totals, MISSING_MAX);
                 self.conductor.lacks(&agent, missing);
             }
@@ -477,11 +491,11 @@ impl<'a> Controller<'a> {
         self.conductor.totals(agent).or_else(|| self.tally.totals(agent))
     }
 
-    /// Reads back what the stream has of an agent.
-    fn replay(&mut self, agent: &Id) -> Result<Vec<Vec<u8>>, BrokerError> {
+    /// Reads back what the stream has of an agent. `late`: its windows should have come by themselves.
+    fn replay(&mut self, agent: &Id, late: bool) -> Result<Vec<Vec<u8>>, BrokerError> {
         let messages = self.broker.replay(&subject::messages(&self.run, agent))?;
         for message in &messages {
-            self.tally.take(message, true).ok();
+            self.tally.take(message, late).ok();
         }
         if let Some(totals) = self.tally.totals(agent).filter(|totals| !totals.interrupted) {
             self.tally.ended(agent, totals.windows);
@@ -563,7 +577,7 @@ impl<'a> Controller<'a> {
 
     /// The record of an agent of which not all is known to be here, and whether it is after all.
     fn what_came(&mut self, agent: &Id, plan: &LoadPlan) -> Result<(LoadRecord, bool), FleetError> {
-        let read = (0..REPLAYS).find_map(|_| self.replay(agent).ok());
+        let read = (0..REPLAYS).find_map(|_| self.replay(agent, true).ok());
         let messages = read.ok_or_else(|| FleetError::Unread(self.run.clone()))?;
         if let Some(record) = self.whole_record(agent) {
             return Ok((record, true));

@@ -7,7 +7,7 @@ use std::time::Duration;
 use clap::ValueEnum;
 use fleet::broker::{Broker, Found};
 use fleet::conductor::{OnLoss, Phase, RunTimes, Standing};
-use fleet::config::ControllerConfig;
+use fleet::config::{ConfigError, ControllerConfig};
 use fleet::controller::{self, AgentView, FleetError, Outcome, Setup, Watch};
 use fleet::ids::Id;
 use fleet::order::Answer;
@@ -63,8 +63,9 @@ pub struct Gathered {
     run: Id,
 }
 
-/// Connects to the fleet's broker, and finds its agents. Says the name of the run, by which it can be taken over.
-pub fn gather(plan: &LoadPlan, args: &Fleet, say: &dyn Fn(&str)) -> Result<Gathered, Trouble> {
+/// Checks what can be checked before anything is sent.
+pub fn check(args: &Fleet, plan: &LoadPlan) -> Result<(), Trouble> {
+    let Some(place) = &args.fleet else { return Ok(()) };
     if args.dead_man < DEAD_MAN_MIN {
         return Err(Trouble::usage(miette!(
             help = "a controller is heard once a second",
@@ -72,10 +73,22 @@ pub fn gather(plan: &LoadPlan, args: &Fleet, say: &dyn Fn(&str)) -> Result<Gathe
             args.dead_man
         )));
     }
+    controller::check(plan).map_err(fleet_failed)?;
+    let config = ControllerConfig::find(place).map_err(usage)?;
+    config.access().map_err(usage)?;
+    config.signing_key().map_err(usage)?;
+    Ok(())
+}
+
+fn usage(error: ConfigError) -> Trouble {
+    Trouble::usage(miette!("--fleet: {error}"))
+}
+
+/// Connects to the fleet's broker, and finds its agents. Says the name of the run, by which it can be taken over.
+pub fn gather(plan: &LoadPlan, args: &Fleet, say: &dyn Fn(&str)) -> Result<Gathered, Trouble> {
     let place = args.fleet.as_deref().expect("it is asked for");
-    let config =
-        ControllerConfig::find(place).map_err(|error| Trouble::usage(miette!("{error}")))?;
-    let key = config.signing_key().map_err(|error| Trouble::usage(miette!("{error}")))?;
+    let config = ControllerConfig::find(place).map_err(usage)?;
+    let key = config.signing_key().map_err(usage)?;
     let broker = Arc::new(connect(&config)?);
     let found = broker.agents(DISCOVERY).map_err(failed)?;
     let agents = chosen(&found, args.agents, plan)?;

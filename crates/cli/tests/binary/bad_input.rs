@@ -59,6 +59,14 @@ const MISTAKES: &[(&[&str], i32, &[&str])] = &[
 /// is made, with exit code 2.
 const FLAGS_MISTAKEN: &[(&[&str], &[&str])] = &[
     (&["-c", "x"], &["--connections"]),
+    (&["--fleet", "/no/fleet"], &["--fleet: cannot read /no/fleet"]),
+    (&["--fleet", "nats://h:1", "-n", "5"], &["needs a duration", "-d TIME"]),
+    (&["--fleet", "nats://h:1", "--cpus", "0"], &["--cpus"]),
+    (&["--fleet", "nats://h:1", "--agents", "0"], &["--agents"]),
+    (&["--fleet", "nats://h:1", "--on-loss", "wait"], &["--on-loss", "continue"]),
+    (&["--fleet", "nats://h:1", "--dead-man", "1s"], &["--dead-man must be at least 3s, got 1s"]),
+    (&["--fleet", "nats://h:1", "--clock-error", "small"], &["--clock-error"]),
+    (&["--allow-incomplete"], &["--fleet"]),
     (&["-n", "x"], &["--requests"]),
     (&["-n", "0"], &["-n must be at least 1, got 0"]),
     (&["-d", "0s"], &["-d must be longer than 0", "10s"]),

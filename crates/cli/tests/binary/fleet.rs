@@ -21,6 +21,21 @@ pub(crate) fn until(what: &str, mut is_so: impl FnMut() -> bool) {
     }
 }
 
+/// Runs tests that mostly wait at once, and fails with the names of those that failed.
+pub(crate) fn all_at_once(tests: &[(&'static str, fn())]) {
+    let failed: Vec<&str> = std::thread::scope(|scope| {
+        let begin = |&(name, test): &(&'static str, fn())| {
+            let run = std::thread::Builder::new().name(name.to_owned()).spawn_scoped(scope, test);
+            (name, run.expect("a thread starts"))
+        };
+        let running: Vec<_> = tests.iter().map(begin).collect();
+        let ended =
+            running.into_iter().filter_map(|(name, run)| run.join().is_err().then_some(name));
+        ended.collect()
+    });
+    assert!(failed.is_empty(), "failed: {failed:?}");
+}
+
 /// A process that is ended with the test.
 pub(crate) struct Ours(pub(crate) Child);
 
@@ -167,7 +182,6 @@ fn runs(texts: &[&str]) -> bool {
     })
 }
 
-#[test]
 fn a_fleet_gives_the_result_of_one_machine() {
     let Some(mut fleet) = Fleet::start(3) else { return };
     let load = ["-c", "12", "-d", "3", "--rate", "300/s", "--raw", "5000"];
@@ -200,7 +214,6 @@ fn a_fleet_gives_the_result_of_one_machine() {
     assert_eq!(std::fs::read_dir(fleet.spool()).unwrap().count(), 0, "what is collected goes");
 }
 
-#[test]
 fn an_agent_that_is_killed_is_missed_and_nothing_is_counted_twice() {
     for (policy, alone) in [("abort", false), ("continue", true)] {
         let Some(mut fleet) = Fleet::start(3) else { return };
@@ -227,7 +240,6 @@ fn an_agent_that_is_killed_is_missed_and_nothing_is_counted_twice() {
     }
 }
 
-#[test]
 fn an_agent_that_is_stopped_for_a_while_sends_what_it_has_measured() {
     let Some(mut fleet) = Fleet::start(2) else { return };
     let load = ["-c", "4", "-d", "9", "--rate", "100/s", "--on-loss", "continue"];
@@ -244,7 +256,6 @@ fn an_agent_that_is_stopped_for_a_while_sends_what_it_has_measured() {
     assert_eq!(fleet.answered(), 900 + record.probes);
 }
 
-#[test]
 fn a_broker_that_is_killed_and_comes_back_loses_nothing() {
     let Some(mut fleet) = Fleet::start(2) else { return };
     let load = fleet.load(&["-c", "4", "-d", "8", "--rate", "100/s"]);
@@ -260,7 +271,6 @@ fn a_broker_that_is_killed_and_comes_back_loses_nothing() {
     assert_eq!(fleet.answered(), record.requests.started + record.probes);
 }
 
-#[test]
 fn a_controller_that_is_killed_leaves_agents_that_end_and_a_run_that_can_be_collected() {
     let Some(mut fleet) = Fleet::start(2) else { return };
     let load = ["-c", "4", "-d", "60", "--rate", "100/s", "--dead-man", "3s"];
@@ -292,7 +302,6 @@ fn a_controller_that_is_killed_leaves_agents_that_end_and_a_run_that_can_be_coll
     assert_eq!(fleet.answered(), record.requests.started + 3, "three probes before the load");
 }
 
-#[test]
 fn what_is_not_permitted_is_refused_and_nothing_is_sent() {
     let Some(mut fleet) = Fleet::start(0) else { return };
     let path = fleet.folder.path().join("agent.toml");
@@ -326,7 +335,6 @@ fn what_is_not_permitted_is_refused_and_nothing_is_sent() {
     assert_eq!(fleet.answered(), 3 * 4, "probes alone");
 }
 
-#[test]
 fn an_agent_works_for_one_run_at_a_time() {
     let Some(fleet) = Fleet::start(1) else { return };
     let first = fleet.load(&["-d", "6", "--rate", "50/s"]);
@@ -338,7 +346,6 @@ fn an_agent_works_for_one_run_at_a_time() {
     assert_eq!(code, Some(0), "{report} {errors}");
 }
 
-#[test]
 fn a_fleet_on_this_machine_comes_and_goes_with_one_command() {
     if Command::new("nats-server").arg("--version").output().is_err() {
         return skips::note("nats-server is not installed (scripts/peers.sh brings it)");
@@ -362,7 +369,6 @@ fn a_fleet_on_this_machine_comes_and_goes_with_one_command() {
     until("all of it is gone", || !runs(&[&url]) && !runs(&["nats-server", folder, port]));
 }
 
-#[test]
 fn keys_and_certificates_of_init_admit_who_should_be_and_nobody_else() {
     let Some(mut fleet) = Fleet::start(0) else { return };
     let made = fleet.folder.path().join("made");
@@ -412,4 +418,45 @@ fn keys_and_certificates_of_init_admit_who_should_be_and_nobody_else() {
     let load = ["load", &url, "--fleet", other.to_str().unwrap(), "-d", "1", "--rate", "100/s"];
     let load = joust(&load).output().unwrap();
     assert!(said(&load).contains("which `trust` in agent.toml does not name"), "{}", said(&load));
+}
+
+/// They mostly wait, so all of them run at once.
+#[test]
+fn fleets_on_this_machine() {
+    all_at_once(&[
+        (
+            "a_fleet_gives_the_result_of_one_machine",
+            a_fleet_gives_the_result_of_one_machine as fn(),
+        ),
+        (
+            "an_agent_that_is_killed_is_missed_and_nothing_is_counted_twice",
+            an_agent_that_is_killed_is_missed_and_nothing_is_counted_twice as fn(),
+        ),
+        (
+            "an_agent_that_is_stopped_for_a_while_sends_what_it_has_measured",
+            an_agent_that_is_stopped_for_a_while_sends_what_it_has_measured as fn(),
+        ),
+        (
+            "a_broker_that_is_killed_and_comes_back_loses_nothing",
+            a_broker_that_is_killed_and_comes_back_loses_nothing as fn(),
+        ),
+        (
+            "a_controller_that_is_killed_leaves_agents_that_end_and_a_run_that_can_be_collected",
+            a_controller_that_is_killed_leaves_agents_that_end_and_a_run_that_can_be_collected
+                as fn(),
+        ),
+        (
+            "what_is_not_permitted_is_refused_and_nothing_is_sent",
+            what_is_not_permitted_is_refused_and_nothing_is_sent as fn(),
+        ),
+        ("an_agent_works_for_one_run_at_a_time", an_agent_works_for_one_run_at_a_time as fn()),
+        (
+            "a_fleet_on_this_machine_comes_and_goes_with_one_command",
+            a_fleet_on_this_machine_comes_and_goes_with_one_command as fn(),
+        ),
+        (
+            "keys_and_certificates_of_init_admit_who_should_be_and_nobody_else",
+            keys_and_certificates_of_init_admit_who_should_be_and_nobody_else as fn(),
+        ),
+    ]);
 }

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use record::{FleetAgent, FleetUse, LoadRecord};
 
-use crate::fleet::{Ours, ended, until};
+use crate::fleet::{Ours, all_at_once, ended, until};
 
 /// Networks of this process so far.
 static NETS: AtomicU32 = AtomicU32::new(0);
@@ -197,7 +197,6 @@ fn known(record: &LoadRecord, node: u32) -> u64 {
     record.parts.iter().find(|part| part.name == name).expect("it has a part").started
 }
 
-#[test]
 fn a_link_that_is_down_for_a_while_loses_nothing() {
     let Some(mut net) = Net::new(2) else { return };
     let load = net.load(2, &["-c", "4", "-d", "10", "--rate", "100/s", "--on-loss", "continue"]);
@@ -232,7 +231,6 @@ fn nft(namespace: &str, rules: &str) -> bool {
     run.is_ok_and(|status| status.success())
 }
 
-#[test]
 fn an_agent_that_is_cut_off_ends_by_its_dead_man_timer_and_what_it_did_is_known_later() {
     for direction in ["output", "input"] {
         let Some(mut net) = Net::new(2) else { return };
@@ -268,7 +266,6 @@ fn an_agent_that_is_cut_off_ends_by_its_dead_man_timer_and_what_it_did_is_known_
     }
 }
 
-#[test]
 fn a_link_that_stays_down_is_named_with_the_time_that_is_in_doubt() {
     let Some(mut net) = Net::new(2) else { return };
     let load =
@@ -293,7 +290,6 @@ fn a_link_that_stays_down_is_named_with_the_time_that_is_in_doubt() {
     assert_eq!(others, 600);
 }
 
-#[test]
 fn an_agent_with_another_monotonic_clock_begins_with_the_others() {
     let Some(mut net) = Net::new(1) else { return };
     net.add(AGENT + 1);
@@ -309,7 +305,6 @@ fn an_agent_with_another_monotonic_clock_begins_with_the_others() {
     assert_eq!(net.answered_to(AGENT) + net.answered_to(AGENT + 1), 300);
 }
 
-#[test]
 fn a_full_disk_under_a_spool_is_told_and_the_result_is_whole() {
     let Some(mut net) = Net::new(0) else { return };
     net.add(AGENT);
@@ -323,4 +318,32 @@ fn a_full_disk_under_a_spool_is_told_and_the_result_is_whole() {
     assert_eq!(code, Some(0), "{report} {errors}");
     assert!(errors.contains("agent a11 cannot keep its results: No space left"), "{errors}");
     assert_eq!(net.record().requests.started, 3_000);
+}
+
+/// As those of [`crate::fleet`].
+#[test]
+fn fleets_in_a_network() {
+    all_at_once(&[
+        (
+            "a_link_that_is_down_for_a_while_loses_nothing",
+            a_link_that_is_down_for_a_while_loses_nothing as fn(),
+        ),
+        (
+            "an_agent_that_is_cut_off_ends_by_its_dead_man_timer_and_what_it_did_is_known_later",
+            an_agent_that_is_cut_off_ends_by_its_dead_man_timer_and_what_it_did_is_known_later
+                as fn(),
+        ),
+        (
+            "a_link_that_stays_down_is_named_with_the_time_that_is_in_doubt",
+            a_link_that_stays_down_is_named_with_the_time_that_is_in_doubt as fn(),
+        ),
+        (
+            "an_agent_with_another_monotonic_clock_begins_with_the_others",
+            an_agent_with_another_monotonic_clock_begins_with_the_others as fn(),
+        ),
+        (
+            "a_full_disk_under_a_spool_is_told_and_the_result_is_whole",
+            a_full_disk_under_a_spool_is_told_and_the_result_is_whole as fn(),
+        ),
+    ]);
 }

@@ -5,6 +5,7 @@ mod ab;
 mod bad_input;
 mod brief;
 mod connections;
+mod deploy;
 mod docs;
 mod docs_serve;
 mod doctor_printed;
