@@ -4,6 +4,8 @@
 //!
 //! Start reading at [`main`]; `JOUST_BENCH_BLOCKS` and `JOUST_BENCH_SECONDS` shorten it.
 
+mod pairs;
+
 use std::error::Error;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
@@ -13,6 +15,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use pairs::Figure;
 use record::LoadRecord;
 
 type Outcome<T> = Result<T, Box<dyn Error>>;
@@ -21,10 +24,7 @@ const JOUST: &str = env!("CARGO_BIN_EXE_joust");
 const SERVER_CPU: &str = "0";
 const CLIENT_CPU: &str = "1";
 
-/// A figure of a load, and its name.
-type Figure = (&'static str, fn(&LoadRecord) -> f64);
-
-const FIGURES: [Figure; 2] = [
+const FIGURES: [Figure<LoadRecord>; 2] = [
     ("requests/s", |record| record.rate_per_s),
     ("threads' CPU us/request", |record| record.cpu_us_per_request.unwrap_or(f64::NAN)),
 ];
@@ -59,10 +59,9 @@ fn main() -> Outcome<()> {
     let at = line.find("http://").ok_or_else(|| format!("no address in `{line}`"))?;
     let target = line[at..].trim();
     println!("{} blocks of 2 x {} s; ratios are fleet over alone\n", blocks(), seconds());
-    let (mut pairs, mut traffic) = (Vec::new(), Vec::new());
+    let (mut measured, mut traffic) = (Vec::new(), Vec::new());
     for block in 0..blocks() {
-        // A coin toss without a random number generator: a bit of a hash of the block number.
-        let fleet_first = (block.wrapping_mul(2_654_435_761) >> 16) & 1 == 0;
+        let fleet_first = pairs::first_comes_first(block);
         let mut load = |on_fleet: bool| {
             if !on_fleet {
                 return load(target, None);
@@ -73,9 +72,9 @@ fn main() -> Outcome<()> {
             Ok(record)
         };
         let (first, second) = (load(fleet_first)?, load(!fleet_first)?);
-        pairs.push(if fleet_first { (first, second) } else { (second, first) });
+        measured.push(if fleet_first { (first, second) } else { (second, first) });
     }
-    FIGURES.iter().try_for_each(|figure| show(figure, &pairs))?;
+    FIGURES.iter().try_for_each(|figure| pairs::show(figure, ["fleet", "alone"], &measured))?;
     let median = |of: fn(&Traffic) -> f64| {
         let all: Vec<f64> = traffic.iter().map(of).collect();
         stats::median(&all).unwrap_or(f64::NAN) / 1000.0
@@ -85,25 +84,6 @@ fn main() -> Outcome<()> {
         "broker's traffic",
         median(|one| one.per_s),
         median(|one| one.whole),
-    );
-    Ok(())
-}
-
-fn show((name, of): &Figure, pairs: &[(LoadRecord, LoadRecord)]) -> Outcome<()> {
-    let pairs: Vec<(f64, f64)> =
-        pairs.iter().map(|(fleet, alone)| (of(fleet), of(alone))).collect();
-    let paired = stats::Paired::of(&pairs)?;
-    let interval = paired.interval.ok_or("one block has no interval: ask for more")?;
-    let median = |side: fn(&(f64, f64)) -> f64| {
-        stats::median(&pairs.iter().map(side).collect::<Vec<_>>()).unwrap_or(f64::NAN)
-    };
-    println!(
-        "{name:<26} fleet {:>10.3}   alone {:>10.3}   ratio {:.4} [{:.4}, {:.4}]",
-        median(|pair| pair.0),
-        median(|pair| pair.1),
-        paired.ratio,
-        interval.low,
-        interval.high,
     );
     Ok(())
 }

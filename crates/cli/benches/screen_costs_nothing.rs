@@ -7,12 +7,15 @@
 #[path = "../tests/binary/pty.rs"]
 mod pty;
 
+mod pairs;
+
 use std::error::Error;
 use std::io::{BufRead as _, BufReader};
 use std::process::{Child, Command, Stdio};
 
 use nix::sys::resource::{UsageWho, getrusage};
 use nix::sys::time::TimeValLike as _;
+use pairs::Figure;
 use pty::OnTerminal;
 use record::LoadRecord;
 
@@ -31,10 +34,7 @@ struct Shown {
     process_cpu_us: f64,
 }
 
-/// A figure of a load, and its name.
-type Figure = (&'static str, fn(&Shown) -> f64);
-
-const FIGURES: [Figure; 4] = [
+const FIGURES: [Figure<Shown>; 4] = [
     ("requests/s", |shown| shown.record.rate_per_s),
     ("p99 of service in ms", |shown| shown.record.service_ms.p99.unwrap_or(f64::NAN)),
     ("threads' CPU us/request", |shown| shown.record.cpu_us_per_request.unwrap_or(f64::NAN)),
@@ -55,34 +55,14 @@ fn main() -> Outcome<()> {
         seconds()
     );
     let server = Server::start()?;
-    let mut pairs = Vec::new();
+    let mut measured = Vec::new();
     for block in 0..blocks() {
-        // A coin toss without a random number generator: a bit of a hash of the block number.
-        let screen_first = (block.wrapping_mul(2_654_435_761) >> 16) & 1 == 0;
+        let screen_first = pairs::first_comes_first(block);
         let first = load(&server.url, screen_first)?;
         let second = load(&server.url, !screen_first)?;
-        pairs.push(if screen_first { (first, second) } else { (second, first) });
+        measured.push(if screen_first { (first, second) } else { (second, first) });
     }
-    FIGURES.iter().try_for_each(|figure| show(figure, &pairs))
-}
-
-fn show((name, of): &Figure, pairs: &[(Shown, Shown)]) -> Outcome<()> {
-    let pairs: Vec<(f64, f64)> =
-        pairs.iter().map(|(with, without)| (of(with), of(without))).collect();
-    let paired = stats::Paired::of(&pairs)?;
-    let interval = paired.interval.ok_or("one block has no interval: ask for more")?;
-    let median = |side: fn(&(f64, f64)) -> f64| {
-        stats::median(&pairs.iter().map(side).collect::<Vec<_>>()).unwrap_or(f64::NAN)
-    };
-    println!(
-        "{name:<26} screen {:>10.3}   quiet {:>10.3}   ratio {:.3} [{:.3}, {:.3}]",
-        median(|pair| pair.0),
-        median(|pair| pair.1),
-        paired.ratio,
-        interval.low,
-        interval.high,
-    );
-    Ok(())
+    FIGURES.iter().try_for_each(|figure| pairs::show(figure, ["screen", "quiet"], &measured))
 }
 
 /// One load on a terminal; without the screen it has the terminal too, and does not use it.

@@ -5,20 +5,16 @@ mod worker;
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::thread;
-use std::time::Duration;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use fleet::agent::Setup;
-use fleet::broker::Broker;
+use fleet::broker::{Access, Broker};
 use fleet::config::AgentConfig;
 use fleet::ids::{ID_MAX, Id};
 use fleet::permit::Permit;
 use miette::{IntoDiagnostic as _, miette};
 
 use crate::trouble::{Ended, Trouble};
-
-/// How long a broker that does not answer is waited for at the start.
-const PATIENCE: Duration = Duration::from_secs(24 * 3600);
 
 /// Make parts of loads that `joust load --fleet` commands, until stopped
 #[derive(clap::Args)]
@@ -73,29 +69,24 @@ pub fn main(args: &Args) -> Result<Ended, Trouble> {
 
 /// Waits for the broker; `None` if stopped meanwhile.
 fn connect(
-    access: &fleet::broker::Access,
+    access: &Access,
     name: &Id,
-    interrupt: &std::sync::atomic::AtomicBool,
+    interrupt: &AtomicBool,
     say: &dyn Fn(&str),
 ) -> Result<Option<Broker>, Trouble> {
-    let begun = std::time::Instant::now();
+    let is_stopped = || interrupt.load(Ordering::Relaxed);
     let mut is_told = false;
-    while !interrupt.load(std::sync::atomic::Ordering::Relaxed) {
-        match Broker::connect(access, name.as_str(), Duration::ZERO) {
-            Ok(broker) => return Ok(Some(broker)),
-            Err(error @ fleet::broker::BrokerError::Connect { .. })
-                if begun.elapsed() < PATIENCE =>
-            {
-                if !is_told {
-                    say(&format!("{error}; trying again until it answers"));
-                    is_told = true;
-                }
-                thread::sleep(Duration::from_millis(500));
-            }
-            Err(error) => return Err(Trouble::failed(miette!("{error}"))),
+    let connected = Broker::connect(access, name.as_str(), |error| {
+        if !std::mem::replace(&mut is_told, true) {
+            say(&format!("{error}; trying again until it answers"));
         }
+        !is_stopped()
+    });
+    match connected {
+        Ok(broker) => Ok(Some(broker)),
+        Err(_) if is_stopped() => Ok(None),
+        Err(error) => Err(Trouble::failed(miette!("{error}"))),
     }
-    Ok(None)
 }
 
 fn setup(args: &Args, config: &AgentConfig, is_configured: bool) -> Result<Setup, Trouble> {

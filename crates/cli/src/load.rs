@@ -6,11 +6,15 @@ mod explained;
 #[cfg(feature = "fleet")]
 pub mod fleet;
 mod merge;
+#[cfg(not(feature = "fleet"))]
+pub mod no_fleet;
 mod plan;
 mod search;
 mod stream;
 mod verify;
 
+#[cfg(not(feature = "fleet"))]
+use no_fleet as fleet;
 use std::net::TcpStream;
 use std::os::unix::net::UnixStream;
 use std::sync::Mutex;
@@ -48,9 +52,8 @@ pub fn main(args: &Args) -> Result<Ended, Trouble> {
     for place in args.output.json.iter().chain(&args.output.stream) {
         output::can_write(place)?;
     }
-    #[cfg(feature = "fleet")]
     fleet::check(&args.fleet, &plan)?;
-    if !is_on_a_fleet(args) {
+    if !args.fleet.is_asked_for() {
         check_servers_listen(&plan)?;
     }
     let asked = Instant::now();
@@ -73,7 +76,7 @@ pub fn main(args: &Args) -> Result<Ended, Trouble> {
     // Without a thread for it the machine is not observed, and checks that need this stay silent.
     // On a fleet each agent observes its own.
     let sampler =
-        (!is_on_a_fleet(args)).then(|| lab::sampler::Sampler::around(&plan).ok()).flatten();
+        (!args.fleet.is_asked_for()).then(|| lab::sampler::Sampler::around(&plan).ok()).flatten();
     let (mut record, streamed) = streamed(&plan, args, interrupt, stream)?;
     record.machine = sampler.map(|sampler| Box::new(sampler.finish().0));
     record.probes = oracle.probes;
@@ -81,31 +84,10 @@ pub fn main(args: &Args) -> Result<Ended, Trouble> {
     record.findings = doctor::examine_load(&record);
     write_outputs(&record, args)?;
     streamed?;
-    if allows_incomplete(args) {
+    if args.fleet.allows_incomplete() {
         return judged(&record, args.checks.strict);
     }
     ended(&record, args.checks.strict)
-}
-
-/// Whether agents make the load.
-#[cfg(feature = "fleet")]
-fn is_on_a_fleet(args: &Args) -> bool {
-    args.fleet.fleet.is_some()
-}
-
-#[cfg(feature = "fleet")]
-fn allows_incomplete(args: &Args) -> bool {
-    args.fleet.allow_incomplete
-}
-
-#[cfg(not(feature = "fleet"))]
-fn allows_incomplete(_: &Args) -> bool {
-    false
-}
-
-#[cfg(not(feature = "fleet"))]
-fn is_on_a_fleet(_: &Args) -> bool {
-    false
 }
 
 /// The record comes last and would replace the lines of the stream.
@@ -224,12 +206,8 @@ fn watched(
     interrupt: &'static AtomicBool,
     also: &dyn Fn(&Interval),
 ) -> Result<LoadRecord, Trouble> {
-    #[cfg(feature = "fleet")]
-    let gathered = match is_on_a_fleet(args) {
-        // Said before the screen begins: whoever takes the run over needs its name.
-        true => Some(fleet::gather(plan, &args.fleet, &|line| say_unless_quiet(args, line))?),
-        false => None,
-    };
+    // Its name is said before the screen begins: whoever takes the run over needs it.
+    let gathered = fleet::gather(plan, &args.fleet, &|line| say_unless_quiet(args, line))?;
     // A picture on the terminal and lines on stdout would overwrite each other.
     let is_streamed = args.output.stream == Some(Destination::Stdout);
     let wish = Wish { quiet: args.output.quiet || is_streamed, plain: args.output.plain };
@@ -241,13 +219,10 @@ fn watched(
     // Printed after the live screen has ended, because it would overwrite them.
     let notices = Mutex::new(Vec::new());
     let notice = |line: &str| notices.lock().expect("nobody panics with it").push(line.to_owned());
-    #[cfg(feature = "fleet")]
     let record = match gathered {
         Some(gathered) => fleet::measure(plan, &args.fleet, gathered, interrupt, &show, &notice),
         None => alone(plan, interrupt, &show, &notice),
     };
-    #[cfg(not(feature = "fleet"))]
-    let record = alone(plan, interrupt, &show, &notice);
     drop(screen);
     for line in notices.into_inner().expect("nobody panics with it") {
         say_unless_quiet(args, &line);

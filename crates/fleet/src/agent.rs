@@ -40,8 +40,6 @@ const PROBES_AGAIN: usize = 2;
 const PROBE_EVERY: Duration = Duration::from_secs(1);
 /// Most events that wait: orders and beats are few, and the process of a load waits until its windows are taken.
 const EVENTS_MAX: usize = 1_024;
-/// Largest plan.
-const PLAN_MAX: usize = 256 << 20;
 
 /// What an agent is.
 #[derive(Debug, Clone)]
@@ -149,7 +147,6 @@ pub fn serve(
         protocol: plan::PROTOCOL,
         cpus: setup.cpus,
         kernel: setup.kernel.clone(),
-        role: "load".to_owned(),
     })?;
     say(&format!("agent {} is ready", setup.name));
     let mut agent = Agent {
@@ -540,7 +537,7 @@ fn checked(
     (run, share): (&Id, Share),
     (duration, times): (Nanos, SeatTimes),
 ) -> Result<LoadPlan, String> {
-    let bytes = broker.plan(digest, PLAN_MAX).map_err(|error| error.to_string())?;
+    let bytes = broker.plan(digest, plan::PLAN_MAX).map_err(|error| error.to_string())?;
     let opened = plan::open(&bytes, digest, &setup.trust, (run, &setup.name, share));
     let FleetPlan { load, times: planned, expires, .. } =
         opened.map_err(|error| error.to_string())?;

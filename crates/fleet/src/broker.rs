@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{SyncSender, TrySendError};
 use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use async_nats::jetstream::consumer::{AckPolicy, DeliverPolicy, pull};
 use async_nats::jetstream::message::PublishMessage;
@@ -39,6 +39,8 @@ const KEPT: Duration = Duration::from_secs(7 * 24 * 3600);
 const PULL: usize = 256;
 /// Most notices kept for the user.
 const NOTICES_MAX: usize = 100;
+/// Time between two tries to connect.
+const AGAIN: Duration = Duration::from_millis(500);
 /// Longest wait for one answer of the broker.
 const ANSWER: Duration = Duration::from_secs(2);
 /// Longest wait for one plan or the messages of one run.
@@ -111,8 +113,6 @@ pub struct Found {
     pub cpus: usize,
     /// Its kernel.
     pub kernel: String,
-    /// "load".
-    pub role: String,
 }
 
 /// A subscription, until it is dropped.
@@ -134,27 +134,34 @@ pub struct Broker {
 }
 
 impl Broker {
-    /// Connects, and tries again for as long as `patience` allows; `name` is shown in the broker's log.
+    /// Connects, and tries again as long as `goes_on` says so, which gets the reason of each try that failed; `name` is
+    /// shown in the broker's log.
     ///
     /// # Errors
-    /// [`BrokerError::Connect`] after the last try, [`BrokerError::Version`] for a server that is too old.
-    pub fn connect(access: &Access, name: &str, patience: Duration) -> Result<Self, BrokerError> {
+    /// [`BrokerError::Connect`] of the last try, [`BrokerError::Version`] for a server that is too old.
+    pub fn connect(
+        access: &Access,
+        name: &str,
+        mut goes_on: impl FnMut(&BrokerError) -> bool,
+    ) -> Result<Self, BrokerError> {
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(1)
             .thread_name("broker")
             .enable_all()
             .build()?;
         let notices = Arc::new(Mutex::new(Vec::new()));
-        let begun = Instant::now();
         let client = loop {
             let tried = runtime.block_on(options(access, name, &notices).connect(&access.url));
             match tried {
                 Ok(client) => break client,
-                Err(error) if begun.elapsed() >= patience => {
+                Err(error) => {
                     let why = with_causes(&error);
-                    return Err(BrokerError::Connect { url: public(&access.url), why });
+                    let error = BrokerError::Connect { url: public(&access.url), why };
+                    if !goes_on(&error) {
+                        return Err(error);
+                    }
+                    std::thread::sleep(AGAIN);
                 }
-                Err(_) => std::thread::sleep(Duration::from_millis(500)),
             }
         };
         let (major, minor, patch) = SERVER_MIN;

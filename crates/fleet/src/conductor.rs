@@ -145,6 +145,8 @@ pub struct Conductor {
     since: Nanos,
     /// Of the controller that commands now, if it is another one.
     fenced_by: Option<u64>,
+    /// From another controller: how much of the load is left is not known.
+    has_taken_over: bool,
     members: BTreeMap<Id, Member>,
 }
 
@@ -180,6 +182,7 @@ impl Conductor {
             phase,
             since: now,
             fenced_by: None,
+            has_taken_over: false,
             members,
         }
     }
@@ -195,7 +198,7 @@ impl Conductor {
                 at: None,
             },
         };
-        Self { phase, ..self }
+        Self { phase, has_taken_over: true, ..self }
     }
 
     /// Where the run is.
@@ -344,12 +347,12 @@ impl Conductor {
     }
 
     fn after_running(&self, at: Nanos, now: Nanos) -> Option<Phase> {
-        // One that is lost may come back: until the planned end it is waited for.
+        // One that is lost may come back: until the planned end it is waited for, if that is known.
         let planned = at + self.duration;
         let is_over = |member: &Member| {
             is_finished(member)
                 || member.last.as_ref().is_some_and(has_left)
-                || (now > planned && self.is_lost(member, now))
+                || ((now > planned || self.has_taken_over) && self.is_lost(member, now))
         };
         let is_sent = |member: &Member| is_over(member) || member.last == Some(Answer::Reporting);
         let all = |is: &dyn Fn(&Member) -> bool| self.members.values().all(is);
@@ -457,7 +460,7 @@ impl Conductor {
                 plan: self.plan.clone(),
                 share: member.share,
                 duration: self.duration,
-                times: SeatTimes { dead_man: self.times.dead_man, grace: self.times.grace },
+                times: self.times.of_agents(),
                 clock_error_max: self.times.clock_error_max,
             }),
             Phase::Arming { at } => {
@@ -492,6 +495,11 @@ impl Conductor {
 }
 
 impl RunTimes {
+    /// Those after which an agent ends by itself.
+    pub fn of_agents(&self) -> SeatTimes {
+        SeatTimes { dead_man: self.dead_man, grace: self.grace }
+    }
+
     fn standing(&self, heard: Nanos, now: Nanos) -> Standing {
         match now.saturating_sub(heard) {
             silent if silent > self.lost => Standing::Lost { since: heard },

@@ -87,9 +87,8 @@ impl AgentConfig {
     /// [`ConfigError`].
     pub fn read(path: &Path) -> Result<Self, ConfigError> {
         let mut config: Self = read_toml(path)?;
-        let paths = [&mut config.spool, &mut config.ca, &mut config.certificate];
-        paths.into_iter().for_each(|own| beside(path, own));
-        [&mut config.key, &mut config.nkey].into_iter().for_each(|own| beside(path, own));
+        let Self { spool, ca, certificate, key, nkey, .. } = &mut config;
+        [spool, ca, certificate, key, nkey].into_iter().for_each(|own| beside(path, own));
         Ok(config)
     }
 
@@ -98,9 +97,7 @@ impl AgentConfig {
     /// # Errors
     /// The file of the NKey cannot be read.
     pub fn access(&self, url: String) -> Result<Access, ConfigError> {
-        let certificate = self.certificate.clone().zip(self.key.clone());
-        let nkey = self.nkey.as_deref().map(seed).transpose()?;
-        Ok(Access { url, ca: self.ca.clone(), certificate, nkey })
+        access(url, &self.ca, (&self.certificate, &self.key), self.nkey.as_deref())
     }
 
     /// What its owner permits.
@@ -125,9 +122,8 @@ impl ControllerConfig {
         let path = Path::new(place);
         let path = if path.is_dir() { path.join("controller.toml") } else { path.to_owned() };
         let mut config: Self = read_toml(&path)?;
-        let paths = [&mut config.sign, &mut config.ca, &mut config.certificate];
-        paths.into_iter().for_each(|own| beside(&path, own));
-        [&mut config.key, &mut config.nkey].into_iter().for_each(|own| beside(&path, own));
+        let Self { sign, ca, certificate, key, nkey, .. } = &mut config;
+        [sign, ca, certificate, key, nkey].into_iter().for_each(|own| beside(&path, own));
         Ok(config)
     }
 
@@ -136,9 +132,8 @@ impl ControllerConfig {
     /// # Errors
     /// The file of the NKey cannot be read.
     pub fn access(&self) -> Result<Access, ConfigError> {
-        let certificate = self.certificate.clone().zip(self.key.clone());
-        let nkey = self.nkey.as_deref().map(seed).transpose()?;
-        Ok(Access { url: self.broker.clone(), ca: self.ca.clone(), certificate, nkey })
+        let url = self.broker.clone();
+        access(url, &self.ca, (&self.certificate, &self.key), self.nkey.as_deref())
     }
 
     /// The key that plans are signed with.
@@ -154,6 +149,16 @@ impl ControllerConfig {
         };
         key.map(Some).map_err(wrong)
     }
+}
+
+fn access(
+    url: String,
+    ca: &Option<PathBuf>,
+    (certificate, key): (&Option<PathBuf>, &Option<PathBuf>),
+    nkey: Option<&Path>,
+) -> Result<Access, ConfigError> {
+    let certificate = certificate.clone().zip(key.clone());
+    Ok(Access { url, ca: ca.clone(), certificate, nkey: nkey.map(seed).transpose()? })
 }
 
 fn read_toml<T: DeserializeOwned>(path: &Path) -> Result<T, ConfigError> {

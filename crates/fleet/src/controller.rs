@@ -18,10 +18,10 @@ use crate::agent::{Beat, Report};
 use crate::broker::{Broker, BrokerError, Subscription};
 use crate::clock::Converted;
 use crate::conductor::{Conductor, OnLoss, Phase, RunTimes, Standing};
-use crate::coverage::{Cell, WINDOW};
+use crate::coverage::{Cell, Coverage, WINDOW};
 use crate::ids::Id;
 use crate::message::{AgentTotals, Content, Message};
-use crate::order::{Answer, SeatTimes};
+use crate::order::Answer;
 use crate::partial::{partial_record, without_samples};
 use crate::plan::{self, FleetPlan, PROTOCOL, PlanRefused};
 use crate::subject;
@@ -29,9 +29,9 @@ use crate::tally::{Expected, Tally};
 
 /// Longest wait for the next message.
 const TICK: Duration = Duration::from_millis(20);
-/// Time between two rounds of orders.
+/// Time between two rounds of orders, and two looks at what is missing.
 const ORDERS: Nanos = Nanos::from_millis(200);
-/// Time between two beats, and two looks at what is missing.
+/// Time between two beats.
 const BEAT: Nanos = Nanos::from_secs(1);
 /// How long messages may still be on their way before they are read back from the stream.
 const ON_THE_WAY: Nanos = Nanos::from_secs(2);
@@ -86,6 +86,8 @@ pub struct RunState {
     pub begins: Option<Nanos>,
     /// Whether nothing more happens, and how it ended.
     pub over: Option<String>,
+    /// Whether all of it was reported: its plan is deleted, and nothing is left to collect.
+    pub is_whole: bool,
 }
 
 /// What came of a run.
@@ -108,9 +110,6 @@ pub enum FleetError {
         "a load on a fleet needs a duration, after which every agent ends by itself: add -d TIME"
     )]
     Endless,
-    /// Windows cannot be made of its intervals.
-    #[error("--interval must be at most {WINDOW} on a fleet, got {0}")]
-    Interval(Nanos),
     /// The key cannot sign.
     #[error("the plan cannot be signed: {0}")]
     Key(String),
@@ -120,6 +119,11 @@ pub enum FleetError {
     /// No such run.
     #[error("there is no run {0} on this broker: `joust fleet status` lists them")]
     Unknown(Id),
+    /// Nothing is left of it.
+    #[error(
+        "run {0} was whole, and whoever commanded it has its result: there is nothing to collect"
+    )]
+    Done(Id),
     /// Somebody else commands it.
     #[error(
         "run {0} is commanded by another controller now (joust fleet status names it), which has its result"
@@ -174,7 +178,7 @@ pub fn conduct(
         run: setup.run.clone(),
         agents: setup.agents.clone(),
         load: setup.load.clone(),
-        times: SeatTimes { dead_man: setup.times.dead_man, grace: setup.times.grace },
+        times: setup.times.of_agents(),
         expires: wall() + PLAN_FOR,
     };
     let (bytes, digest) =
@@ -190,6 +194,7 @@ pub fn conduct(
         on_loss: setup.on_loss,
         begins: None,
         over: None,
+        is_whole: false,
     };
     let mut controller =
         Controller::new(broker, setup.run.clone(), state, None, setup.load.clone());
@@ -199,14 +204,11 @@ pub fn conduct(
     controller.work(interrupt, watch)
 }
 
-/// Whether a fleet can make a load; its duration.
+/// The duration of a load that a fleet can make.
 ///
 /// # Errors
-/// [`FleetError::Endless`], [`FleetError::Interval`].
+/// [`FleetError::Endless`].
 pub fn check(load: &LoadPlan) -> Result<Nanos, FleetError> {
-    if load.interval > WINDOW {
-        return Err(FleetError::Interval(load.interval));
-    }
     load.stop.duration.ok_or(FleetError::Endless)
 }
 
@@ -222,7 +224,10 @@ pub fn take_over(
     watch: &mut dyn Watch,
 ) -> Result<Outcome, FleetError> {
     let (state, revision) = state(broker, run)?.ok_or_else(|| FleetError::Unknown(run.clone()))?;
-    let bytes = broker.plan(&state.plan, usize::MAX - 1)?;
+    if state.is_whole {
+        return Err(FleetError::Done(run.clone()));
+    }
+    let bytes = broker.plan(&state.plan, plan::PLAN_MAX)?;
     let plan = plan::read(&bytes, &state.plan)?;
     let epoch = state.epoch + 1;
     let state = RunState { epoch, controller: controller.to_owned(), ..state };
@@ -231,12 +236,11 @@ pub fn take_over(
     controller.write_state()?;
     let _subscriptions = controller.listen()?;
     let _beat = controller.beat();
-    // When it began is known by another clock. Taken as now, agents have more time than they need, and end by themselves.
-    controller.begun = begins;
     for agent in controller.state.agents.clone() {
         // What came before is no later than what comes.
         controller.replay(&agent, false)?;
     }
+    // When it began is known by another clock. Taken as now, agents have more time than they need, and end by themselves.
     controller.conductor = controller.conductor.taking_over(begins.map(|_| monotonic()));
     controller.work(interrupt, watch)
 }
@@ -272,9 +276,7 @@ struct Controller<'a> {
     began: BTreeMap<Id, Converted>,
     events: SyncSender<Event>,
     received: Option<Receiver<Event>>,
-    /// When the load began, since 1970.
-    begun: Option<Nanos>,
-    /// The same on the run clock.
+    /// When the load began, on the run clock.
     started: Option<Nanos>,
     /// When an agent was first seen to have ended.
     ended: BTreeMap<Id, Nanos>,
@@ -315,7 +317,6 @@ impl<'a> Controller<'a> {
             began: BTreeMap::new(),
             events,
             received: Some(received),
-            begun: None,
             started: None,
             ended: BTreeMap::new(),
             shown: 0,
@@ -427,9 +428,7 @@ impl<'a> Controller<'a> {
         if let Phase::Committing { at } = *self.conductor.phase()
             && self.state.begins.is_none()
         {
-            let begins = wall() + at.saturating_sub(monotonic());
-            self.state.begins = Some(begins);
-            self.begun = Some(begins);
+            self.state.begins = Some(wall() + at.saturating_sub(monotonic()));
             self.started = Some(at);
             match self.write_state() {
                 Ok(()) => {}
@@ -514,8 +513,7 @@ impl<'a> Controller<'a> {
 
     /// Shows each window once it is whole, or late; all of them when the run is over.
     fn show(&mut self, watch: &mut dyn Watch, is_over: bool) {
-        let last = self.tally.windows().map(|(number, _)| number).max();
-        while last.is_some_and(|last| self.shown <= last) {
+        while self.tally.last_window().is_some_and(|last| self.shown <= last) {
             let is_late = is_over || self.tally.window(self.shown + SHOWN_AFTER).is_some();
             match self.tally.window(self.shown) {
                 Some((sum, agents)) if agents == self.state.agents.len() || is_late => {
@@ -529,7 +527,7 @@ impl<'a> Controller<'a> {
     }
 
     fn outcome(mut self, why: Option<String>) -> Result<Outcome, FleetError> {
-        if let Some(why) = why.as_ref().filter(|_| self.begun.is_none()) {
+        if let Some(why) = why.as_ref().filter(|_| self.state.begins.is_none()) {
             self.state.over = Some(why.clone());
             self.write_state().ok();
             return Err(FleetError::NotBegun(why.clone()));
@@ -543,14 +541,19 @@ impl<'a> Controller<'a> {
                 Some(record) => (record, true),
                 None => self.what_came(&agent, &plan)?,
             };
-            record.began_unix_ms = self.begun.map(|begun| begun.0 / 1_000_000);
-            agents.push(self.fleet_agent(&agent, share, is_whole));
+            record.began_unix_ms = self.state.begins.map(|begins| begins.0 / 1_000_000);
+            agents.push((agent.clone(), share, is_whole));
             records.push((agent, record));
         }
-        if !agents.iter().all(|agent: &FleetAgent| agent.is_whole) {
+        let coverage = self.tally.coverage();
+        let agents: Vec<FleetAgent> = agents
+            .into_iter()
+            .map(|(agent, share, is_whole)| self.fleet_agent(&agent, share, is_whole, &coverage))
+            .collect();
+        if !agents.iter().all(|agent| agent.is_whole) {
             records.iter_mut().for_each(|(_, record)| without_samples(record));
         }
-        let (known, cells) = self.tally.coverage().counts();
+        let (known, cells) = coverage.counts();
         let begun: Vec<_> = agents.iter().filter_map(|agent| agent.begun).collect();
         let skew = begun.iter().max().zip(begun.iter().min()).map(|(last, first)| *last - *first);
         let fleet = FleetUse {
@@ -563,6 +566,7 @@ impl<'a> Controller<'a> {
             conflicts: self.tally.conflicts(),
         };
         self.state.over = Some(why.unwrap_or_else(|| "as planned".to_owned()));
+        self.state.is_whole = fleet.is_whole();
         match self.write_state() {
             Err(replaced @ FleetError::Replaced(_)) => return Err(replaced),
             // If it cannot be written, the run is listed as one whose controller was lost; nothing depends on it.
@@ -600,8 +604,13 @@ impl<'a> Controller<'a> {
         ((requests.started, requests.done) == (totals.started, totals.done)).then_some(record)
     }
 
-    fn fleet_agent(&self, agent: &Id, share: Share, is_whole: bool) -> FleetAgent {
-        let coverage = self.tally.coverage();
+    fn fleet_agent(
+        &self,
+        agent: &Id,
+        share: Share,
+        is_whole: bool,
+        coverage: &Coverage,
+    ) -> FleetAgent {
         let cells = coverage.rows.get(agent).map_or(&[][..], Vec::as_slice);
         // One that said that its load is over has none; of another nobody knows until its dead-man timer has ended.
         let is_over = self.totals(agent).is_some()
@@ -610,7 +619,6 @@ impl<'a> Controller<'a> {
         let end = self.state.duration + self.state.times.grace;
         let heard = self.conductor.heard(agent).unwrap_or(started).saturating_sub(started);
         let doubt = (heard + self.state.times.dead_man + BEAT).min(end);
-        let gaps = coverage.gaps().into_iter().filter(|gap| gap.agent == *agent);
         let said = match self.conductor.last(agent) {
             Some(Answer::Failed(why)) => Some(why.clone()),
             Some(Answer::Free) if !is_whole => Some("it left the run".to_owned()),
@@ -624,11 +632,13 @@ impl<'a> Controller<'a> {
             begun: self.began.get(agent).map(|begun| begun.at),
             is_whole,
             late_windows: cells.iter().filter(|cell| **cell == Cell::Late).count() as u64,
-            gaps: gaps
-                .map(|gap| FleetGap {
-                    from: gap.from,
-                    until: gap.until,
-                    may_load_until: (!is_over && doubt > gap.from).then_some(doubt),
+            gaps: coverage
+                .gaps(agent)
+                .into_iter()
+                .map(|(from, until)| FleetGap {
+                    from,
+                    until,
+                    may_load_until: (!is_over && doubt > from).then_some(doubt),
                 })
                 .collect(),
             trouble: said,

@@ -1,8 +1,6 @@
 //! How much of a run is known: a cell for each agent and window. Start reading at [`Coverage`].
 //!
-//! A run of which something is missing has no whole result. What is missing is said in time: from when on nothing
-//! came of an agent, and until when it may have gone on loading, which is known by its dead-man timer alone, since
-//! nobody can tell an agent that is dead from one that cannot be reached.
+//! A run of which something is missing has no whole result. What is missing is said in time.
 
 use std::collections::BTreeMap;
 
@@ -31,24 +29,7 @@ pub struct Coverage {
     pub rows: BTreeMap<Id, Vec<Cell>>,
 }
 
-/// Windows of one agent that are missing, one after another.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Gap {
-    /// The agent.
-    pub agent: Id,
-    /// Start, since the start of the load.
-    pub from: Nanos,
-    /// End.
-    pub until: Nanos,
-}
-
 impl Coverage {
-    /// Share of the cells that are there, 0 to 1; 1 where none was expected.
-    pub fn share(&self) -> f64 {
-        let (known, all) = self.counts();
-        if all == 0 { 1.0 } else { known as f64 / all as f64 }
-    }
-
     /// Cells that are there, and all of them.
     pub fn counts(&self) -> (u64, u64) {
         let cells = || self.rows.values().flatten();
@@ -62,20 +43,16 @@ impl Coverage {
         known == all
     }
 
-    /// Everything that is missing, by agent and time.
-    pub fn gaps(&self) -> Vec<Gap> {
-        let mut gaps = Vec::new();
-        for (agent, cells) in &self.rows {
-            let mut at = 0;
-            for run in cells.chunk_by(|a, b| (*a == Cell::Missing) == (*b == Cell::Missing)) {
-                let (from, until) = (at, at + run.len() as u64);
-                if run[0] == Cell::Missing {
-                    let instant = |window: u64| Nanos(window * WINDOW.0);
-                    let (from, until) = (instant(from), instant(until));
-                    gaps.push(Gap { agent: agent.clone(), from, until });
-                }
-                at = until;
+    /// What is missing of an agent: from and until when, since the start of the load, in order.
+    pub fn gaps(&self, agent: &Id) -> Vec<(Nanos, Nanos)> {
+        let (mut gaps, mut at) = (Vec::new(), 0);
+        let cells = self.rows.get(agent).map_or(&[][..], Vec::as_slice);
+        for run in cells.chunk_by(|a, b| (*a == Cell::Missing) == (*b == Cell::Missing)) {
+            let (from, until) = (at, at + run.len() as u64);
+            if run[0] == Cell::Missing {
+                gaps.push((Nanos(from * WINDOW.0), Nanos(until * WINDOW.0)));
             }
+            at = until;
         }
         gaps
     }
@@ -96,14 +73,13 @@ mod tests {
             ]
             .into(),
         };
-        assert_eq!((coverage.counts(), coverage.share()), ((5, 8), 0.625));
+        assert_eq!(coverage.counts(), (5, 8));
         assert!(!coverage.is_whole());
-        let gaps: Vec<(String, u64, u64)> = coverage
-            .gaps()
-            .iter()
-            .map(|gap| (gap.agent.to_string(), gap.from.0 / WINDOW.0, gap.until.0 / WINDOW.0))
-            .collect();
-        assert_eq!(gaps, [("a".to_owned(), 1, 3), ("b".to_owned(), 3, 4)]);
+        let gaps = |id: &str| -> Vec<(u64, u64)> {
+            let gaps = coverage.gaps(&id.parse().unwrap()).into_iter();
+            gaps.map(|(from, until)| (from.0 / WINDOW.0, until.0 / WINDOW.0)).collect()
+        };
+        assert_eq!((gaps("a"), gaps("b"), gaps("c")), (vec![(1, 3)], vec![(3, 4)], vec![]));
         assert!(Coverage { rows: BTreeMap::new() }.is_whole());
     }
 }

@@ -6,8 +6,6 @@
 //! LEB128, texts and histograms have their length before them. A reader trusts nothing: every length and count is
 //! checked.
 
-use std::collections::BTreeMap;
-
 use record::{ErrorCounts, Interval, Outcome};
 use serde::{Deserialize, Serialize};
 use stats::{Histogram, leb128};
@@ -231,23 +229,6 @@ impl Window {
     }
 }
 
-/// An interval without the memory of open histograms.
-pub(crate) fn empty_interval(start: Nanos, length: Nanos) -> Interval {
-    Interval {
-        start,
-        length,
-        started: 0,
-        ok: 0,
-        errors: ErrorCounts::default(),
-        status: BTreeMap::new(),
-        bytes_read: 0,
-        client_cpu: Nanos::ZERO,
-        ok_by_thread: Vec::new(),
-        service: Histogram::default(),
-        response: Histogram::default(),
-    }
-}
-
 fn put_bytes(to: &mut Vec<u8>, bytes: &[u8]) {
     leb128::push(to, bytes.len() as u64);
     to.extend_from_slice(bytes);
@@ -289,7 +270,7 @@ impl<'a> Reader<'a> {
     fn window(&mut self) -> Result<Window, FrameError> {
         let (number, in_flight) = (self.small()?, self.count(NUMBER_MAX)?);
         let mut happened =
-            empty_interval(Nanos(self.count(NUMBER_MAX)?), Nanos(self.count(NUMBER_MAX)?));
+            Interval::packed(Nanos(self.count(NUMBER_MAX)?), Nanos(self.count(NUMBER_MAX)?));
         happened.started = self.count(NUMBER_MAX)?;
         happened.ok = self.count(NUMBER_MAX)?;
         happened.bytes_read = self.count(NUMBER_MAX)?;

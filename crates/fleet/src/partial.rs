@@ -3,11 +3,11 @@
 
 use std::collections::BTreeMap;
 
-use record::{Completions, Interval, LatencyMillis, LoadPlan, LoadRecord, Share};
+use record::{Completions, Interval, LatencyMillis, LoadPlan, LoadRecord};
 use units::Nanos;
 
 use crate::coverage::WINDOW;
-use crate::message::{Window, empty_interval};
+use crate::message::Window;
 
 /// What the windows that came tell of a load. The plan has the agent's share.
 ///
@@ -16,11 +16,10 @@ use crate::message::{Window, empty_interval};
 pub fn partial_record(plan: &LoadPlan, windows: impl IntoIterator<Item = Window>) -> LoadRecord {
     let mut record = LoadRecord::empty(plan.for_record());
     without_samples(&mut record);
-    record.connections = part(plan.connections, plan.share);
     let mut sums: BTreeMap<u32, Interval> = BTreeMap::new();
     for window in windows {
         let start = Nanos(u64::from(window.number) * WINDOW.0);
-        let sum = sums.entry(window.number).or_insert_with(|| empty_interval(start, Nanos::ZERO));
+        let sum = sums.entry(window.number).or_insert_with(|| Interval::packed(start, Nanos::ZERO));
         sum.length = sum.length.max(window.happened.end().saturating_sub(start));
         sum.merge(&window.happened);
     }
@@ -57,11 +56,6 @@ pub fn partial_record(plan: &LoadPlan, windows: impl IntoIterator<Item = Window>
     record.service_ms = LatencyMillis::from(&record.latencies.service);
     record.response_ms = LatencyMillis::from(&record.latencies.response);
     record
-}
-
-/// An agent's part of something that is divided among all; the first ones have one more where it does not divide.
-pub(crate) fn part(whole: u32, share: Share) -> u32 {
-    whole / share.of.max(1) + u32::from(share.index < whole % share.of.max(1))
 }
 
 /// Leaves out what windows do not have, single requests and completions by time: those of some agents would look like

@@ -10,14 +10,10 @@ use record::{LoadPlan, Pacing, ServerAddress};
 use serde::Deserialize;
 use units::{Nanos, PerSecond};
 
-use crate::partial::part;
-
 /// What is permitted.
-#[derive(Debug, Clone, PartialEq, Default, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Debug, Clone, PartialEq, Default)]
 pub struct Permit {
     /// Addresses that may be loaded.
-    #[serde(default)]
     pub targets: Vec<Target>,
     /// Highest rate of this agent, in requests a second; `None`: no limit.
     pub rate_max: Option<PerSecond>,
@@ -115,7 +111,7 @@ impl Permit {
                 return Err(NotPermitted::Target(origin.place.to_string()));
             }
         }
-        let connections = part(plan.connections, plan.share);
+        let connections = plan.share.part(plan.connections.into()) as u32;
         if let Some(max) = self.connections_max.filter(|max| connections > *max) {
             return Err(NotPermitted::Connections { asked: connections, max });
         }

@@ -14,6 +14,9 @@ use units::Nanos;
 use crate::ids::Id;
 use crate::order::SeatTimes;
 
+/// Largest plan.
+pub const PLAN_MAX: usize = 256 << 20;
+
 /// Version of what controllers and agents say to each other.
 pub const PROTOCOL: u32 = 1;
 

@@ -336,6 +336,26 @@ mod tests {
     }
 
     #[test]
+    fn who_takes_over_does_not_wait_for_the_plan_where_nobody_is_left() {
+        let id: Id = "a-0".parse().unwrap();
+        let mut conductor = Conductor::new(
+            ("r-1".parse().unwrap(), 2),
+            ("digest".to_owned(), Nanos(3_600 * SECOND)),
+            std::slice::from_ref(&id),
+            (RunTimes::default(), OnLoss::Continue),
+            Nanos(0),
+        )
+        .taking_over(Some(Nanos(0)));
+        let over_at = (0..200).find(|second| {
+            let orders = conductor.orders(Nanos(second * SECOND));
+            assert!(orders.is_empty(), "nobody answers: {orders:?}");
+            matches!(conductor.phase(), Phase::Over { why: None })
+        });
+        let lost = RunTimes::default().lost.0 / SECOND;
+        assert!(over_at.is_some_and(|at| (lost..3 * lost).contains(&at)), "{over_at:?}");
+    }
+
+    #[test]
     fn an_agent_with_an_old_run_takes_a_new_one_and_the_old_controller_is_refused() {
         let mut seat = Seat::default();
         let command = |run: &str, epoch, order| Command { run: run.parse().unwrap(), epoch, order };

@@ -11,7 +11,7 @@ use units::Nanos;
 
 use crate::coverage::{Cell, Coverage, WINDOW};
 use crate::ids::Id;
-use crate::message::{AgentTotals, Content, FrameError, Message, Part, Window, empty_interval};
+use crate::message::{AgentTotals, Content, FrameError, Message, Part, Window};
 
 /// Windows whose histograms are kept open for adding, 0.5 MB each; others are packed, 10 KB each.
 const OPEN_MAX: usize = 16;
@@ -131,7 +131,8 @@ impl Tally {
 
     fn add(&mut self, number: u32, happened: &Interval) {
         let start = Nanos(u64::from(number) * WINDOW.0);
-        let sum = self.windows.entry(number).or_insert_with(|| empty_interval(start, Nanos::ZERO));
+        let sum =
+            self.windows.entry(number).or_insert_with(|| Interval::packed(start, Nanos::ZERO));
         // Parts of a window may come in any order.
         sum.length = sum.length.max(happened.end().saturating_sub(start));
         sum.merge(happened);
@@ -168,6 +169,11 @@ impl Tally {
         let of = parts.first_key_value()?.1.of;
         let is_whole = parts.len() == of as usize && parts.values().all(|part| part.of == of);
         is_whole.then(|| parts.values().flat_map(|part| &part.bytes).copied().collect())
+    }
+
+    /// The highest number of a window of which something is here.
+    pub fn last_window(&self) -> Option<u32> {
+        self.windows.last_key_value().map(|(number, _)| *number)
     }
 
     /// The sum of one window, and how many agents it is of.

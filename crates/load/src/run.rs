@@ -331,8 +331,7 @@ fn gather(
         gathered.measured.into_iter().map(|(_, measured)| *measured).collect();
     let intervals = gathered.series.into_intervals();
     check_threads(&measured, &intervals)?;
-    let mut record = join(plan, measured, intervals);
-    record.connections = thread_shares(plan).iter().map(|share| share.connections).sum();
+    let record = join(plan, measured, intervals);
     record.balance()?;
     Ok(record)
 }

@@ -1,7 +1,7 @@
 //! Which agent, thread and connection does which part of a load. Owns the division, which is fixed before the start,
 //! so that counts add up exactly. Start reading at [`thread_shares`].
 
-use record::LoadPlan;
+use record::{LoadPlan, Share};
 
 use crate::pacing::ArrivalShare;
 
@@ -39,9 +39,11 @@ impl ArrivalShare {
 pub(crate) fn thread_shares(plan: &LoadPlan) -> Vec<ThreadShare> {
     let (agents, agent) = (u64::from(plan.share.of), u64::from(plan.share.index));
     let all_conns = u64::from(plan.connections);
-    let connections = part(all_conns, agents, agent);
+    let connections = plan.share.part(all_conns);
     let threads = u64::from(plan.threads).min(connections);
-    let first_of_agent: u64 = (0..agent).map(|before| part(all_conns, agents, before)).sum();
+    let first_of_agent: u64 = (0..plan.share.index)
+        .map(|before| Share { index: before, ..plan.share }.part(all_conns))
+        .sum();
     let mut first_conn = 0;
     let share = |thread| {
         let n_conns = part(connections, threads, thread);
@@ -55,7 +57,7 @@ pub(crate) fn thread_shares(plan: &LoadPlan) -> Vec<ThreadShare> {
                 .requests
                 .map_or(u64::MAX, |n| of_conns.clone().map(|conn| part(n, all_conns, conn)).sum()),
             raw_max: raw_share(plan, (all_conns, of_conns), (threads, thread)),
-            queue_max: part(part(plan.queue_max, agents, agent), threads, thread).max(1),
+            queue_max: part(plan.share.part(plan.queue_max), threads, thread).max(1),
             thread: (agent * u64::from(plan.threads) + thread) as u32,
             threads: (agents * u64::from(plan.threads)) as u32,
             turn: ArrivalShare { first: first as u32, n: n_conns as u32, of: plan.connections },
@@ -64,6 +66,11 @@ pub(crate) fn thread_shares(plan: &LoadPlan) -> Vec<ThreadShare> {
         share
     };
     (0..threads).map(share).collect()
+}
+
+/// Part `index` of `whole` in `of` parts.
+fn part(whole: u64, of: u64, index: u64) -> u64 {
+    Share { index: index as u32, of: of as u32 }.part(whole)
 }
 
 /// Room for samples. A log that should hold every request has room for all requests of a thread, whether they are
@@ -77,11 +84,6 @@ fn raw_share(
     let raw_max = u64::from(plan.raw_max);
     let by_conns: u64 = of_conns.map(|conn| part(raw_max, all_conns, conn)).sum();
     by_conns.max(part(raw_max, threads, thread)) as u32
-}
-
-/// Part `index` of `total` in `n_parts` whole parts that differ by at most 1, the larger ones first.
-fn part(total: u64, n_parts: u64, index: u64) -> u64 {
-    total / n_parts + u64::from(index < total % n_parts)
 }
 
 #[cfg(test)]

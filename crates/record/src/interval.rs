@@ -40,8 +40,14 @@ pub struct Interval {
 }
 
 impl Interval {
-    /// An empty interval.
+    /// An empty interval, ready to record.
     pub fn new(start: Nanos, length: Nanos) -> Self {
+        let (service, response) = (Histogram::new(), Histogram::new());
+        Self { service, response, ..Self::packed(start, length) }
+    }
+
+    /// An empty interval that others are merged into, or that is read: it takes no memory before.
+    pub fn packed(start: Nanos, length: Nanos) -> Self {
         Self {
             start,
             length,
@@ -52,8 +58,8 @@ impl Interval {
             bytes_read: 0,
             client_cpu: Nanos::ZERO,
             ok_by_thread: Vec::new(),
-            service: Histogram::new(),
-            response: Histogram::new(),
+            service: Histogram::default(),
+            response: Histogram::default(),
         }
     }
 

@@ -179,7 +179,7 @@ impl LoadRecord {
         Self {
             format: Self::FORMAT.to_owned(),
             engine: String::new(),
-            connections: plan.connections,
+            connections: plan.share.part(plan.connections.into()) as u32,
             threads: plan.threads,
             seconds: 0.0,
             requests: RequestCounts::default(),

@@ -302,6 +302,12 @@ pub struct Share {
 impl Share {
     /// All of it.
     pub const WHOLE: Self = Self { index: 0, of: 1 };
+
+    /// Its part of a whole number that is divided among all: parts differ by at most 1, the larger ones first.
+    pub fn part(self, whole: u64) -> u64 {
+        let (of, index) = (u64::from(self.of.max(1)), u64::from(self.index));
+        whole / of + u64::from(index < whole % of)
+    }
 }
 
 /// When a load ends: at the first limit that is reached; at least one is set.

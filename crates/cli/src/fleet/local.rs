@@ -63,7 +63,8 @@ pub fn main(args: &Args) -> Result<Ended, Trouble> {
         started.begin(&agent, folder.path(), &folder.path().join(format!("{name}.log")))?;
     }
     let access = Access { url: url.clone(), ..Access::default() };
-    let broker = Broker::connect(&access, "joust-fleet-up", Duration::from_secs(5));
+    // It listens already.
+    let broker = Broker::connect(&access, "joust-fleet-up", |_| false);
     let broker = broker.map_err(|error| Trouble::failed(miette!("{error}")))?;
     let begun = Instant::now();
     while broker.agents(Duration::from_millis(300)).map_or(0, |found| found.len())

@@ -78,7 +78,6 @@ pub struct Args {
     pub checks: Checks,
     #[command(flatten)]
     pub generator: Generator,
-    #[cfg(feature = "fleet")]
     #[command(flatten)]
     pub fleet: super::fleet::Fleet,
     #[command(flatten)]

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use clap::ValueEnum;
 use fleet::broker::{Broker, Found};
@@ -63,6 +63,18 @@ pub struct Gathered {
     run: Id,
 }
 
+impl Fleet {
+    /// Whether agents make the load.
+    pub fn is_asked_for(&self) -> bool {
+        self.fleet.is_some()
+    }
+
+    /// Whether a missing part changes the exit code.
+    pub fn allows_incomplete(&self) -> bool {
+        self.allow_incomplete
+    }
+}
+
 /// Checks what can be checked before anything is sent.
 pub fn check(args: &Fleet, plan: &LoadPlan) -> Result<(), Trouble> {
     let Some(place) = &args.fleet else { return Ok(()) };
@@ -84,9 +96,14 @@ fn usage(error: ConfigError) -> Trouble {
     Trouble::usage(miette!("--fleet: {error}"))
 }
 
-/// Connects to the fleet's broker, and finds its agents. Says the name of the run, by which it can be taken over.
-pub fn gather(plan: &LoadPlan, args: &Fleet, say: &dyn Fn(&str)) -> Result<Gathered, Trouble> {
-    let place = args.fleet.as_deref().expect("it is asked for");
+/// Connects to the fleet's broker, and finds its agents; `None` if no fleet is asked for. Says the name of the run, by
+/// which it can be taken over.
+pub fn gather(
+    plan: &LoadPlan,
+    args: &Fleet,
+    say: &dyn Fn(&str),
+) -> Result<Option<Gathered>, Trouble> {
+    let Some(place) = &args.fleet else { return Ok(None) };
     let config = ControllerConfig::find(place).map_err(usage)?;
     let key = config.signing_key().map_err(usage)?;
     let broker = Arc::new(connect(&config)?);
@@ -94,7 +111,7 @@ pub fn gather(plan: &LoadPlan, args: &Fleet, say: &dyn Fn(&str)) -> Result<Gathe
     let agents = chosen(&found, args.agents, plan)?;
     let run = new_run();
     say(&format!("run {run}, {} agents", agents.len()));
-    Ok(Gathered { broker, key, agents, run })
+    Ok(Some(Gathered { broker, key, agents, run }))
 }
 
 /// One load of all agents, merged. `show` gets each window as it comes.
@@ -129,8 +146,9 @@ pub fn measure(
 
 /// Connects to the broker of a fleet.
 pub fn connect(config: &ControllerConfig) -> Result<Broker, Trouble> {
-    let access = config.access().map_err(|error| Trouble::usage(miette!("{error}")))?;
-    Broker::connect(&access, "joust", PATIENCE).map_err(|error| {
+    let access = config.access().map_err(usage)?;
+    let begun = Instant::now();
+    Broker::connect(&access, "joust", |_| begun.elapsed() < PATIENCE).map_err(|error| {
         Trouble::failed(miette!(
             help = "`joust fleet up --local 2` starts a broker and two agents on this machine",
             "{error}"
@@ -208,7 +226,7 @@ pub fn merged(outcome: Outcome) -> Result<LoadRecord, Trouble> {
 /// What went wrong, with the way out.
 pub fn fleet_failed(error: FleetError) -> Trouble {
     match error {
-        FleetError::Endless | FleetError::Interval(_) => Trouble::usage(miette!("{error}")),
+        FleetError::Endless => Trouble::usage(miette!("{error}")),
         FleetError::NotBegun(why) => Trouble::failed(miette!(
             help = "no agent sent anything; `joust fleet agents` lists those that answer",
             "the load did not begin: {why}"

@@ -2,7 +2,7 @@
 //! is killed, stopped or refused. The truth is the access log of the server. Start reading at [`Fleet::start`].
 
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -19,6 +19,13 @@ pub(crate) fn until(what: &str, mut is_so: impl FnMut() -> bool) {
         assert!(begun.elapsed() < LONG, "it never came to be: {what}");
         std::thread::sleep(Duration::from_millis(20));
     }
+}
+
+/// The record in a file, which adds up.
+pub(crate) fn record_of(path: &Path) -> LoadRecord {
+    let record = LoadRecord::from_json(&std::fs::read_to_string(path).unwrap()).unwrap();
+    record.balance().unwrap();
+    record
 }
 
 /// Runs tests that mostly wait at once, and fails with the names of those that failed.
@@ -144,9 +151,7 @@ impl Fleet {
     }
 
     fn record(&self) -> LoadRecord {
-        let record = LoadRecord::from_json(&std::fs::read_to_string(self.json()).unwrap()).unwrap();
-        record.balance().unwrap();
-        record
+        record_of(&self.json())
     }
 
     /// Lines of the server's log; it goes on.

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use record::{FleetAgent, FleetUse, LoadRecord};
 
-use crate::fleet::{Ours, all_at_once, ended, until};
+use crate::fleet::{Ours, all_at_once, ended, record_of, until};
 
 /// Networks of this process so far.
 static NETS: AtomicU32 = AtomicU32::new(0);
@@ -146,9 +146,7 @@ impl Net {
     }
 
     fn record(&self) -> LoadRecord {
-        let record = LoadRecord::from_json(&std::fs::read_to_string(self.json()).unwrap()).unwrap();
-        record.balance().unwrap();
-        record
+        record_of(&self.json())
     }
 
     /// Requests that the server answered to that machine.
