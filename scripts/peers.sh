@@ -2,7 +2,8 @@
 # Brings the real servers and tools that the tests and benches are held against: apache2, nginx,
 # lighttpd, h2o, caddy, mini-httpd, Tomcat with a Java runtime; ab, wrk, h2load, hey, siege, httperf,
 # slowhttptest; gnuplot; curl, brotli, zstd, openssl, tshark; python3, git, php-cgi, php-fpm and go, which CGI
-# and FastCGI are judged by; ip, tc and nft, which plant lost packets and narrow links. Does nothing, and says nothing, where all are present. The packages' own services
+# and FastCGI are judged by; ip, tc and nft, which plant lost packets and narrow links; chromium with a driver, which
+# the report's pages are tried in. Does nothing, and says nothing, where all are present. The packages' own services
 # are kept from starting: joust starts servers itself, on ports of its own.
 set -euo pipefail
 
@@ -37,6 +38,9 @@ readonly PEERS=(
   go:golang-go
   ip:iproute2
   nft:nftables
+  chromium:chromium
+  node:nodejs
+  npm:npm
 )
 readonly POLICY=/usr/sbin/policy-rc.d
 
@@ -67,8 +71,25 @@ bring_nats() {
   rm -rf "$folder"
 }
 
+# What drives the browser, as crates/report/tests/browser/package-lock.json names it.
+bring_browser_driver() {
+  local from modules=$HOME/.cache/joust-tests
+  from=$(dirname "$0")/../crates/report/tests/browser
+  if cmp -s "$from/package-lock.json" "$modules/package-lock.json" && [ -d "$modules/node_modules/axe-core" ]; then
+    return
+  fi
+  echo "peers.sh: installing the driver of the browser tests"
+  mkdir -p "$modules"
+  cp "$from/package.json" "$from/package-lock.json" "$modules/"
+  if ! npm ci --prefix "$modules" --ignore-scripts --no-audit --no-fund --silent; then
+    rm -f "$modules/package-lock.json"
+    echo "peers.sh: npm could not install it: tests that need a browser are skipped and counted" >&2
+  fi
+}
+
 if [ ${#missing[@]} -eq 0 ]; then
   bring_nats
+  bring_browser_driver
   exit 0
 fi
 
@@ -119,3 +140,4 @@ install_missing() {
 # The package lists of a fresh machine or a container may be absent or old.
 install_missing || { run apt-get update -q && install_missing; }
 bring_nats
+bring_browser_driver

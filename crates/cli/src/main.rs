@@ -18,6 +18,8 @@ mod output;
 mod printed;
 mod progress;
 mod report;
+#[cfg(feature = "history-database")]
+mod reports_site;
 mod run;
 mod run_file;
 mod screen;
@@ -69,6 +71,10 @@ enum Command {
 
 fn main() -> ExitCode {
     if let Some(code) = classic::called(std::env::args_os().collect()) {
+        return code;
+    }
+    #[cfg(feature = "history-database")]
+    if let Some(code) = reports_site::called() {
         return code;
     }
     let cli = Cli::from_arg_matches(&whole().get_matches()).unwrap_or_else(|error| error.exit());

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use miette::miette;
 use serve::models::{ALL, Model};
 use serve::supervisor::{Notify, Start};
-use serve::{CommandLine, ServeError, Service, SiteError};
+use serve::{CommandLine, GatewayConfig, ServeError, Service, SiteError};
 use units::Bytes;
 
 use crate::output;
@@ -27,6 +27,10 @@ pub struct Args {
     /// Directory to serve
     #[arg(conflicts_with = "fixed")]
     dir: Option<PathBuf>,
+    /// Serve the history in this folder of results as a site: every run, the comparison of any two, figures over time
+    #[cfg(feature = "history-database")]
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["dir", "fixed", "cgi", "config"])]
+    reports: Option<PathBuf>,
     /// Address to listen on; port 0 picks a free port [default: 127.0.0.1:8080]
     #[arg(short, long, value_name = "ADDR", value_parser = address)]
     listen: Option<SocketAddr>,
@@ -113,7 +117,7 @@ fn cpu(typed: &str) -> Result<u32, &'static str> {
 
 pub fn main(args: Args) -> Result<Ended, Trouble> {
     let (print_config, check_config) = (args.print_config, args.check_config);
-    let typed = typed(args);
+    let typed = typed(args)?;
     let config = typed.resolve().map_err(|error| Trouble::usage(miette!("{error}")))?;
     if print_config {
         output::stdout(config.print().as_bytes())?;
@@ -180,11 +184,27 @@ fn service_manager() -> Result<Notify, Trouble> {
     })
 }
 
-fn typed(args: Args) -> CommandLine {
-    CommandLine {
+/// The folder of reports is the directory, and the only gateway of `--reports` answers every address.
+#[cfg(feature = "history-database")]
+fn reports(args: &Args) -> Result<(Option<PathBuf>, Vec<GatewayConfig>), Trouble> {
+    match &args.reports {
+        Some(folder) => Ok((Some(folder.clone()), vec![crate::reports_site::gateway(folder)?])),
+        None => Ok((args.dir.clone(), Vec::new())),
+    }
+}
+
+#[cfg(not(feature = "history-database"))]
+fn reports(args: &Args) -> Result<(Option<PathBuf>, Vec<GatewayConfig>), Trouble> {
+    Ok((args.dir.clone(), Vec::new()))
+}
+
+fn typed(args: Args) -> Result<CommandLine, Trouble> {
+    let (directory, gateways) = reports(&args)?;
+    Ok(CommandLine {
         config: args.config,
         listen: args.listen,
-        directory: args.dir,
+        directory,
+        gateways,
         fixed: args.fixed,
         model: args.model,
         set: args.set,
@@ -202,7 +222,7 @@ fn typed(args: Args) -> CommandLine {
         tls_cert: args.tls_cert,
         tls_key: args.tls_key,
         tls_self_signed: args.tls_self_signed,
-    }
+    })
 }
 
 /// The model of that name.

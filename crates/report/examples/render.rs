@@ -32,7 +32,11 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     fs::write(folder.join("cells-full.txt"), (text.render)(&testdata::celled(), &full))?;
     let load =
         joust_report::load_text(&testdata::load(), &Options { colour: true, ..Options::default() });
-    Ok(fs::write(folder.join("load.txt"), load)?)
+    fs::write(folder.join("load.txt"), load)?;
+    let html = joust_report::output("html")
+        .and_then(|output| output.render_load)
+        .ok_or("html shows loads")?;
+    Ok(fs::write(folder.join("load.html"), html(&testdata::load(), &Options::default()))?)
 }
 
 fn render(folder: &Path, name: &str, record: &RunRecord) -> io::Result<()> {

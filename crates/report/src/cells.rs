@@ -23,7 +23,8 @@ pub(crate) fn cells(record: &RunRecord) -> Vec<CellView> {
         [] | [_] => vec![CellView::new(String::new(), record.clone())],
         all => {
             let view = |(index, cell): (usize, &record::Cell)| {
-                CellView::new(plain(&cell.name), record.at(index))
+                let view = CellView::new(plain(&cell.name), record.at(index));
+                view.numbered(record.plan.in_cell(index))
             };
             all.iter().enumerate().map(view).collect()
         }
@@ -35,6 +36,14 @@ impl CellView {
         let standings = standings(&run);
         let ranking = ranking(&run, &standings);
         Self { name, run, standings, ranking }
+    }
+
+    /// With the number that each contender has in the whole run.
+    fn numbered(mut self, numbers: impl Iterator<Item = usize>) -> Self {
+        for (standing, number) in self.standings.iter_mut().zip(numbers) {
+            standing.number = number;
+        }
+        self
     }
 }
 

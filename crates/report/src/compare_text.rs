@@ -39,19 +39,19 @@ pub fn compare_text(comparison: &Comparison, options: &Options) -> String {
     page.finish()
 }
 
-fn run_name(run: &RunName) -> String {
+pub(crate) fn run_name(run: &RunName) -> String {
     plain(&format!("{}, {}, joust {}", run.path, run.started, run.joust))
 }
 
 /// With a capital at its beginning and a full stop at its end.
-fn sentence(text: &str) -> String {
+pub(crate) fn sentence(text: &str) -> String {
     let mut letters = text.chars();
     let first = letters.next().map(|letter| letter.to_uppercase().to_string());
     format!("{}{}.", first.unwrap_or_default(), plain(letters.as_str()))
 }
 
 /// Regressions one by one, or that there is none, and out of how many comparisons.
-fn headline(comparison: &Comparison) -> Vec<String> {
+pub(crate) fn headline(comparison: &Comparison) -> Vec<String> {
     let margin = comparison.margin;
     let all = comparison.changes.len();
     if all == 0 {
@@ -118,7 +118,7 @@ fn spelled(change: &RunChange) -> String {
 }
 
 /// Metrics in the order in which they occur.
-fn metrics(comparison: &Comparison) -> Vec<Metric> {
+pub(crate) fn metrics(comparison: &Comparison) -> Vec<Metric> {
     let mut metrics: Vec<Metric> = Vec::new();
     for change in comparison.changes.iter().chain(&comparison.drift) {
         if !metrics.contains(&change.metric) {
@@ -129,33 +129,41 @@ fn metrics(comparison: &Comparison) -> Vec<Metric> {
 }
 
 fn table(page: &mut Page, comparison: &Comparison, metric: Metric) {
+    let table = changes(comparison, metric);
+    if table.rows.is_empty() {
+        page.heading(&table.title, &table.note);
+    } else {
+        page.described(&table);
+    }
+    drifts(comparison, metric).iter().for_each(|line| page.paragraph(line, Paint::Faint));
+}
+
+/// What changed on a metric, a row for each contender and cell.
+pub(crate) fn changes(comparison: &Comparison, metric: Metric) -> Table {
     let words = metric.info();
     let of = |change: &&RunChange| change.metric == metric;
     let changes: Vec<&RunChange> = comparison.changes.iter().filter(of).collect();
     let has_cells = changes.iter().any(|change| !change.cell.is_empty());
-    let note = format!("candidate over base; {}", words.direction());
-    if changes.is_empty() {
-        page.heading(words.title, &note);
-    } else {
-        let cell = has_cells.then(|| Column::text("cell"));
-        let rest = [
-            Column::text("verdict"),
-            Column::text("so"),
-            Column::count("blocks"),
-            Column::common("over"),
-            Column::common("changed"),
-        ];
-        page.described(&Table {
-            title: words.title.to_owned(),
-            note,
-            columns: [Column::text("contender")].into_iter().chain(cell).chain(rest).collect(),
-            rows: changes.iter().map(|change| Row::of(row(change, has_cells))).collect(),
-            depth: Depth::Answer,
-        });
+    let cell = has_cells.then(|| Column::text("cell"));
+    let rest = [
+        Column::text("verdict"),
+        Column::text("so"),
+        Column::count("blocks"),
+        Column::common("over"),
+        Column::common("changed"),
+    ];
+    Table {
+        title: words.title.to_owned(),
+        note: format!("candidate over base; {}", words.direction()),
+        columns: [Column::text("contender")].into_iter().chain(cell).chain(rest).collect(),
+        rows: changes.iter().map(|change| Row::of(row(change, has_cells))).collect(),
+        depth: Depth::Answer,
     }
-    for drift in comparison.drift.iter().filter(of) {
-        page.paragraph(&drifted(drift), Paint::Faint);
-    }
+}
+
+/// How the reference changed by itself on a metric, a sentence for each cell.
+pub(crate) fn drifts(comparison: &Comparison, metric: Metric) -> Vec<String> {
+    comparison.drift.iter().filter(|drift| drift.metric == metric).map(drifted).collect()
 }
 
 fn row(change: &RunChange, has_cells: bool) -> Vec<String> {

@@ -39,6 +39,15 @@ pub(crate) fn significant(value: f64) -> String {
     format!("{value:.decimals$}")
 }
 
+/// A round number of an axis, without digits that say nothing: `0.5`, `2`, `10,000`.
+pub(crate) fn round(value: f64) -> String {
+    let text = significant(value);
+    if text.contains('.') && !text.contains('e') {
+        return text.trim_end_matches('0').trim_end_matches('.').to_owned();
+    }
+    text
+}
+
 /// [`significant`], or a dash for what is absent.
 pub(crate) fn optional(value: Option<f64>) -> String {
     value.map_or_else(|| NONE.to_owned(), significant)

@@ -86,14 +86,14 @@ fn contenders(page: &mut Page, runs: &[HistoryRun]) {
 }
 
 /// "2026-11-22 06:44" of an instant in RFC 3339; another text as it is.
-fn minute(started: &str) -> String {
+pub(crate) fn minute(started: &str) -> String {
     match started.split_once('T') {
         Some((day, time)) => format!("{day} {}", time.get(..5).unwrap_or(time)),
         None => started.to_owned(),
     }
 }
 
-fn machine_text(machine: &HistoryMachine) -> String {
+pub(crate) fn machine_text(machine: &HistoryMachine) -> String {
     let HistoryMachine { cpu_model, cpus, kernel } = machine;
     plain(&format!("{cpu_model}, CPUs {cpus}, Linux {kernel}"))
 }

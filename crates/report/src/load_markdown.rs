@@ -53,7 +53,7 @@ pub(crate) fn load_markdown(record: &LoadRecord, options: &Options) -> String {
 }
 
 /// Requests by outcome.
-fn outcomes(record: &LoadRecord) -> Table {
+pub(crate) fn outcomes(record: &LoadRecord) -> Table {
     Table {
         title: "Requests".to_owned(),
         note: replies(record),
@@ -64,7 +64,7 @@ fn outcomes(record: &LoadRecord) -> Table {
 }
 
 /// What was timed; `None` if nothing was.
-fn latencies(record: &LoadRecord) -> Option<Table> {
+pub(crate) fn latencies(record: &LoadRecord) -> Option<Table> {
     let row = |(phase, summary): (&str, &LatencyMillis)| {
         let shown = FIGURES.iter().map(|(_, of, _)| of(summary));
         let shown = shown.map(|millis| millis.map_or_else(|| NONE.to_owned(), span));

@@ -164,7 +164,7 @@ fn latencies(page: &mut Page, record: &LoadRecord, options: &Options) {
     }
 }
 
-fn cost(record: &LoadRecord) -> Vec<String> {
+pub(crate) fn cost(record: &LoadRecord) -> Vec<String> {
     let requests = record.requests.done.max(1);
     let lines = [
         Some(generator(record)),

@@ -2,23 +2,15 @@
 //! axes logarithmic, each curve named at its end. A curve ends where its sample becomes too small.
 //! Must not know the page it stands in. Start reading at [`percentiles`].
 
+use stats::Histogram;
 use units::Nanos;
 
+use crate::drawing::Drawing;
 use crate::figures::{NONE, grouped};
-use crate::forest::Drawing;
+use crate::lines::{HEIGHT, LineEnd, PLOT_X, PLOT_Y, colour, end_labels, ink};
 use crate::standing::{Standing, span};
-use crate::svg::{Anchor, Scale, Svg, spread};
+use crate::svg::{Anchor, Scale, Svg};
 use crate::table::{Column, Depth, Row, Table};
-
-/// Width in units of the drawing.
-pub(crate) const WIDTH: f64 = 880.0;
-const PLOT_X: (f64, f64) = (62.0, 640.0);
-const PLOT_Y: (f64, f64) = (16.0, 336.0);
-const HEIGHT: f64 = 388.0;
-const LABEL_X: f64 = 668.0;
-const FONT: f64 = 13.0;
-/// Height of a line of labels.
-const LABEL_GAP: f64 = 17.0;
 
 /// Percentiles that the axis names, with the share of requests beyond each.
 pub(crate) const NAMED: [(&str, f64); 6] = [
@@ -30,17 +22,32 @@ pub(crate) const NAMED: [(&str, f64); 6] = [
     ("99.99 %", 0.0001),
 ];
 
+/// Spans of time, and whose they are.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Sample<'a> {
+    pub(crate) name: &'a str,
+    /// Number of the contender in the run, for its colour.
+    pub(crate) number: usize,
+    pub(crate) spans: &'a Histogram,
+}
+
+impl<'a> From<&'a Standing> for Sample<'a> {
+    fn from(standing: &'a Standing) -> Self {
+        Self { name: &standing.name, number: standing.number, spans: &standing.service }
+    }
+}
+
 /// The figures of the plot.
-pub(crate) fn table<'a>(shown: impl Iterator<Item = &'a Standing>) -> Table {
-    let row = |standing: &Standing| {
+pub(crate) fn table<'a>(shown: impl Iterator<Item = Sample<'a>>) -> Table {
+    let row = |sample: Sample| {
         let quantile = |(_, beyond): &(&str, f64)| {
-            let latency = standing.service.quantile(1.0 - beyond);
+            let latency = sample.spans.quantile(1.0 - beyond);
             latency.map_or_else(|| NONE.to_owned(), |latency| span(latency.as_millis_f64()))
         };
         Row::of(
-            std::iter::once(standing.name.clone())
+            std::iter::once(sample.name.to_owned())
                 .chain(NAMED.iter().map(quantile))
-                .chain([grouped(standing.service.count())]),
+                .chain([grouped(sample.spans.count())]),
         )
     };
     let named = NAMED.iter().map(|(name, _)| Column::figure(name, ""));
@@ -59,19 +66,14 @@ pub(crate) fn table<'a>(shown: impl Iterator<Item = &'a Standing>) -> Table {
 /// Points of a curve per factor of ten in the share beyond.
 const POINTS_PER_DECADE: f64 = 16.0;
 
-/// Colours and dashes repeat after this many curves; their combinations do not repeat within 12 contenders.
-pub(crate) const COLOURS: usize = 8;
-/// Dash patterns; the first is solid.
-pub(crate) const DASHES: usize = 5;
-
 /// One curve: share beyond, and milliseconds.
 struct Curve<'a> {
-    standing: &'a Standing,
+    sample: Sample<'a>,
     points: Vec<(f64, f64)>,
 }
 
-/// The plot; `None` if no contender has enough samples for a median. `shown` gives the order.
-pub(crate) fn percentiles<'a>(shown: impl Iterator<Item = &'a Standing>) -> Option<Drawing> {
+/// The plot; `None` if none has enough samples for a median.
+pub(crate) fn percentiles<'a>(shown: impl Iterator<Item = Sample<'a>>) -> Option<Drawing> {
     let curves: Vec<Curve> = shown.map(curve).filter(|curve| curve.points.len() > 1).collect();
     let all = || curves.iter().flat_map(|curve| curve.points.iter().copied());
     let least_beyond = all().map(|(beyond, _)| beyond).fold(f64::INFINITY, f64::min);
@@ -81,34 +83,35 @@ pub(crate) fn percentiles<'a>(shown: impl Iterator<Item = &'a Standing>) -> Opti
         return None;
     }
     // The axis ends at the first named percentile that no curve goes beyond.
-    let end =
+    let named =
         NAMED.iter().map(|(_, beyond)| *beyond).find(|beyond| *beyond <= least_beyond * 1.001);
-    let x = Scale::log((1.0, 0.5 / end.unwrap_or(least_beyond)), PLOT_X);
+    let x = Scale::log((1.0, 0.5 / named.unwrap_or(least_beyond)), PLOT_X);
     let y = Scale::log((low / 1.12, high * 1.12), (PLOT_Y.1, PLOT_Y.0));
     let mut svg = Svg::default();
     axes(&mut svg, &x, &y);
-    for curve in &curves {
-        let points: Vec<(f64, f64)> =
-            curve.points.iter().map(|&(beyond, ms)| (x.at(0.5 / beyond), y.at(ms))).collect();
-        svg.path(&format!("curve {}", ink(curve.standing.index)), &points, false);
+    let ends: Vec<LineEnd> = curves.iter().map(|curve| end(curve, &x, &y)).collect();
+    for (Curve { sample, points }, end) in curves.iter().zip(&ends) {
+        let drawn: Vec<(f64, f64)> =
+            points.iter().map(|&(beyond, ms)| (x.at(0.5 / beyond), y.at(ms))).collect();
+        let mut line = Svg::default();
+        line.path(&format!("curve {}", ink(sample.number)), &drawn, false);
+        let samples = grouped(sample.spans.count());
+        let title = format!("{}: {samples} requests, too few for further percentiles", sample.name);
+        line.dot(&format!("end {}", colour(sample.number)), end.at, 3.4, &title);
+        svg.mark_of(sample.number, &line);
     }
-    labels(&mut svg, &curves, &x, &y);
+    end_labels(&mut svg, &ends);
     Some(Drawing { svg, height: HEIGHT, about: about(&curves) })
 }
 
-/// Classes of a contender's curve: a colour and a dash pattern.
-fn ink(index: usize) -> String {
-    format!("c{} d{}", index % COLOURS, index % DASHES)
-}
-
-fn curve(standing: &Standing) -> Curve<'_> {
+fn curve(sample: Sample<'_>) -> Curve<'_> {
     let last = (POINTS_PER_DECADE * (0.5f64 / 0.0001).log10()).round() as i32;
     let points = (0..=last).map_while(|step| {
         let beyond = 0.5 * 10f64.powf(-f64::from(step) / POINTS_PER_DECADE);
-        let latency = standing.service.quantile(1.0 - beyond)?;
+        let latency = sample.spans.quantile(1.0 - beyond)?;
         Some((beyond, latency.as_millis_f64()))
     });
-    Curve { standing, points: points.collect() }
+    Curve { sample, points: points.collect() }
 }
 
 fn axes(svg: &mut Svg, x: &Scale, y: &Scale) {
@@ -126,29 +129,15 @@ fn axes(svg: &mut Svg, x: &Scale, y: &Scale) {
         svg.text("t tick", (at, PLOT_Y.1 + 18.0), Anchor::Middle, name);
     }
     svg.line("axis", (PLOT_X.0, PLOT_Y.1), (PLOT_X.1, PLOT_Y.1));
-    let caption = "share of requests that were at least as fast";
+    let caption = "share of requests that were at least as fast; lower curves are better";
     svg.text("t faint", (PLOT_X.0, PLOT_Y.1 + 42.0), Anchor::Start, caption);
 }
 
-/// Names at the ends of the curves, moved apart, each tied to its end by a thin line.
-fn labels(svg: &mut Svg, curves: &[Curve], x: &Scale, y: &Scale) {
-    let end = |curve: &Curve| curve.points.last().map(|&(b, ms)| (x.at(0.5 / b), y.at(ms), ms));
-    let ends: Vec<(&Curve, (f64, f64, f64))> =
-        curves.iter().filter_map(|curve| Some((curve, end(curve)?))).collect();
-    let wanted: Vec<f64> = ends.iter().map(|(_, (_, at, _))| *at).collect();
-    let places = spread(&wanted, LABEL_GAP, (PLOT_Y.0 + 6.0, PLOT_Y.1));
-    for ((curve, (from_x, from_y, _)), place) in ends.into_iter().zip(places) {
-        let standing = curve.standing;
-        let colour = format!("c{}", standing.index % COLOURS);
-        svg.path(
-            &format!("tie {colour}"),
-            &[(from_x, from_y), (LABEL_X - 22.0, place), (LABEL_X - 5.0, place)],
-            false,
-        );
-        let at = (LABEL_X, place + 4.5);
-        let class = format!("t ink {colour}");
-        svg.fitted(&class, at, Anchor::Start, &standing.name, (WIDTH - LABEL_X, FONT));
-    }
+/// The end of a curve, where its sample becomes too small.
+fn end<'a>(curve: &'a Curve, x: &Scale, y: &Scale) -> LineEnd<'a> {
+    let &(beyond, ms) = curve.points.last().expect("a curve has at least two points");
+    let Sample { number, name, .. } = curve.sample;
+    LineEnd { number, name, at: (x.at(0.5 / beyond), y.at(ms)) }
 }
 
 fn about(curves: &[Curve]) -> String {
@@ -156,7 +145,7 @@ fn about(curves: &[Curve]) -> String {
         let ends = curve.points.first().zip(curve.points.last());
         let (first, last) = ends.expect("a curve has at least two points");
         let percent = crate::figures::significant(100.0 - 100.0 * last.0);
-        format!("{}: median {}, {percent} % {}", curve.standing.name, span(first.1), span(last.1))
+        format!("{}: median {}, {percent} % {}", curve.sample.name, span(first.1), span(last.1))
     };
     let said: Vec<String> = curves.iter().map(each).collect();
     format!("Service time by percentile. {}.", said.join("; "))

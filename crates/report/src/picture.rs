@@ -5,8 +5,10 @@
 use record::RunRecord;
 
 use crate::answers::{answer, overview};
+use crate::bars::{WIDTH as BARS_WIDTH, bars};
 use crate::cells::{CellView, cells};
-use crate::forest::{Drawing, WIDTH as FOREST_WIDTH, caption, forest};
+use crate::drawing::Drawing;
+use crate::forest::{WIDTH as FOREST_WIDTH, caption, forest};
 use crate::headline::headline;
 use crate::html::PLOTS_CSS;
 use crate::line::{Line, Tone};
@@ -14,6 +16,7 @@ use crate::pairs::metrics;
 use crate::run_facts::{machine, workload};
 use crate::svg::{Anchor, Svg};
 use crate::terminal::wrapped;
+use crate::trust::grade;
 use crate::wording::plain;
 use crate::{Options, Output};
 
@@ -27,12 +30,14 @@ pub(crate) static OUTPUT: Output = Output {
 };
 
 const PADDING: f64 = 32.0;
-const WIDTH: f64 = FOREST_WIDTH + 2.0 * PADDING;
+/// Between bars and ratios.
+const GAP: f64 = 28.0;
+const WIDTH: f64 = BARS_WIDTH + GAP + FOREST_WIDTH + 2.0 * PADDING;
 /// Characters that fit a line of the title, of an answer, and of smaller text; the fonts are the
 /// reader's, so these are for the widest in common use.
-const TITLE_CHARS: usize = 66;
-const LEAD_CHARS: usize = 98;
-const SMALL_CHARS: usize = 116;
+const TITLE_CHARS: usize = 72;
+const LEAD_CHARS: usize = 108;
+const SMALL_CHARS: usize = 128;
 
 /// Stands at the head of the picture, to say that it must not be edited by hand.
 const MADE_BY: &str = "<!-- Made by `joust report RUN` with `format picture` (in the repository: make \
@@ -40,7 +45,7 @@ const MADE_BY: &str = "<!-- Made by `joust report RUN` with `format picture` (in
 
 /// The light colours of the page.
 const COLOURS: &str = ":root{--bg:#fff;--ink:#171a21;--muted:#565e6c;--rule:#dfe3e9;\
---grid:#e9ecf1;--accent:#1b5eb8;--band:#dbe7f7;--warn:#8a5300;--bad:#b3261e}";
+--grid:#e9ecf1;--accent:#1b5eb8;--band:#dbe7f7;--bar:#a9c6ea;--warn:#8a5300;--bad:#b3261e}";
 
 fn render(record: &RunRecord, _: &Options) -> String {
     let cells = cells(record);
@@ -60,6 +65,11 @@ fn render(record: &RunRecord, _: &Options) -> String {
             Tone::Caution => paragraph(&mut svg, y, text, ("t caution", SMALL_CHARS, 19.0)),
         };
     }
+    let (grade, reasons) = grade(record);
+    let reasons =
+        if reasons.is_empty() { String::new() } else { format!(": {}", reasons.join("; ")) };
+    let text = format!("How far to trust it: {}{reasons}.", grade.word());
+    y = paragraph(&mut svg, y, &text, ("t small", SMALL_CHARS, 19.0));
     match cells.as_slice() {
         [only] => y = plot(&mut svg, y, only),
         several => {
@@ -85,14 +95,24 @@ fn render(record: &RunRecord, _: &Options) -> String {
     format!("{}{style}{}\n", &whole[..open], &whole[open..])
 }
 
-/// The ratios of the ranking metric, below `y`; returns the position below them.
-fn plot(svg: &mut Svg, y: f64, CellView { run, ranking, .. }: &CellView) -> f64 {
-    let Some(metric) = metrics(run, ranking).first().copied() else { return y };
-    let Some(Drawing { svg: plot, height, .. }) = forest(run, ranking, metric) else { return y };
-    let text = format!("{}: {}", metric.info().title, caption(metric));
-    svg.text("t small", (PADDING, y + 16.0), Anchor::Start, &text);
-    svg.group(PADDING, y + 30.0, &plot);
-    y + 30.0 + height
+/// Figures and ratios of the ranking metric, below `y`; returns the position below them.
+fn plot(svg: &mut Svg, y: f64, view: &CellView) -> f64 {
+    let Some(metric) = metrics(&view.run, &view.ranking).first().copied() else { return y };
+    let drawings = [
+        (0.0, bars(view, metric), Some(metric.info().title.to_owned())),
+        (BARS_WIDTH + GAP, forest(view, metric), caption(view, metric)),
+    ];
+    let mut lowest = y;
+    for (x, drawing, title) in drawings {
+        let (Some(Drawing { svg: plot, height, .. }), Some(title)) = (drawing, title) else {
+            continue;
+        };
+        let room = (FOREST_WIDTH, 14.0);
+        svg.fitted("t small", (PADDING + x, y + 16.0), Anchor::Start, &title, room);
+        svg.group(PADDING + x, y + 26.0, &plot);
+        lowest = lowest.max(y + 26.0 + height);
+    }
+    lowest
 }
 
 /// Writes wrapped lines of a class, of at most that many characters and one step apart; returns the position below

@@ -15,8 +15,10 @@ use crate::wording::{name_of, plain};
 #[derive(Debug)]
 pub(crate) struct Standing {
     pub(crate) name: String,
-    /// Index in the plan.
+    /// Index in the plan of its cell.
     pub(crate) index: usize,
+    /// Its number in the whole run: contenders keep their colour from cell to cell.
+    pub(crate) number: usize,
     /// Each metric in its own unit, by its place in [`record::METRICS`].
     values: Vec<Option<f64>>,
     /// Whether the rate is a lower bound: a finding of severity `bound` touches the contender.
@@ -61,6 +63,7 @@ impl Standing {
         Self {
             name: name_of(&record.plan.contenders, index),
             index,
+            number: index,
             values: Metric::all().map(value).collect(),
             is_bound: is_bound(record, index),
             service,

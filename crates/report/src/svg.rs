@@ -141,6 +141,16 @@ impl Svg {
         );
     }
 
+    /// An area that is not seen, with a text that is shown when it is pointed at.
+    pub(crate) fn titled_area(&mut self, corner: (f64, f64), size: (f64, f64), title: &str) {
+        let [x, y, w, h] = [corner.0, corner.1, size.0.max(0.0), size.1.max(0.0)].map(coordinate);
+        let title = escaped(title);
+        let _ = write!(
+            self.body,
+            r#"<rect class="target" x="{x}" y="{y}" width="{w}" height="{h}"><title>{title}</title></rect>"#
+        );
+    }
+
     /// Straight segments through points; closed if asked.
     pub(crate) fn path(&mut self, class: &str, points: &[(f64, f64)], closed: bool) {
         let mut data = String::new();
@@ -196,6 +206,41 @@ impl Svg {
     pub(crate) fn group(&mut self, x: f64, y: f64, other: &Self) {
         let [x, y] = [x, y].map(coordinate);
         let _ = write!(self.body, r#"<g transform="translate({x} {y})">{}</g>"#, other.body);
+    }
+
+    /// Adds the row of a contender, by its number in the run, moved down by `y`. The page hides rows of contenders
+    /// that the reader does not want to see, and moves the others up.
+    pub(crate) fn row(&mut self, contender: usize, y: f64, row: &Self) {
+        let y = coordinate(y);
+        let _ = write!(
+            self.body,
+            r#"<g class="row" data-c="{contender}" transform="translate(0 {y})">{}</g>"#,
+            row.body
+        );
+    }
+
+    /// Adds what is drawn of a contender, by its number in the run, where it is: a curve, which the page can hide.
+    pub(crate) fn mark_of(&mut self, contender: usize, mark: &Self) {
+        let _ = write!(self.body, r#"<g data-c="{contender}">{}</g>"#, mark.body);
+    }
+
+    /// Adds what stands below the rows, moved down by `y`; it moves up where rows are hidden.
+    pub(crate) fn foot(&mut self, y: f64, foot: &Self) {
+        let y = coordinate(y);
+        let _ =
+            write!(self.body, r#"<g class="foot" transform="translate(0 {y})">{}</g>"#, foot.body);
+    }
+
+    /// Horizontal strokes, each from its left end to the right by its length, as one element: thousands of small
+    /// rectangles of one colour.
+    pub(crate) fn strokes(&mut self, class: &str, width: f64, strokes: &[(f64, f64, f64)]) {
+        let mut data = String::new();
+        for &(x, y, length) in strokes {
+            let [x, y, length] = [x, y, length].map(coordinate);
+            let _ = write!(data, "M{x} {y}h{length}");
+        }
+        let width = coordinate(width);
+        let _ = write!(self.body, r#"<path class="{class}" stroke-width="{width}" d="{data}"/>"#);
     }
 
     /// The whole element, with its name and description for those who cannot see it. `id` must be

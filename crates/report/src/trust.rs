@@ -1,19 +1,142 @@
-//! Owns the line that says how far an answer can be trusted: blocks, disturbed and failed visits, findings and what
-//! stopped the run. It gives facts and no grade, because each has its own remedy. Must not know layout. Start reading
-//! at [`trust`].
+//! Owns how far an answer can be trusted: blocks, disturbed and failed visits, findings and what stopped the run, as a
+//! line, and as a grade with its reasons. Must not know layout. Start reading at [`trust`], then [`Grade`].
 
-use record::{Ending, Metric, RunRecord, Verdict, VisitState};
+use record::{Ending, Integrity, Metric, RunRecord, Severity, Verdict, VisitState};
 
 use crate::figures::{counted, percent};
 use crate::finding_groups::grouped;
 use crate::wording::plain;
 
+/// From this share of disturbed visits on, an answer is limited even if all of them were repeated: the machine was
+/// busy with something else for a good part of the run.
+const DISTURBED_MANY: f64 = 0.2;
+
+/// How far an answer can be trusted, in a word.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Grade {
+    /// Nothing that was seen limits it.
+    Reliable,
+    /// It holds within limits, which are named.
+    Limited,
+    /// There is no answer, or none that may be used.
+    Unusable,
+}
+
+impl Grade {
+    /// The word.
+    pub(crate) fn word(self) -> &'static str {
+        match self {
+            Self::Reliable => "Reliable",
+            Self::Limited => "Limited",
+            Self::Unusable => "Not usable",
+        }
+    }
+
+    /// Its class in a page.
+    pub(crate) fn class(self) -> &'static str {
+        match self {
+            Self::Reliable => "reliable",
+            Self::Limited => "limited",
+            Self::Unusable => "unusable",
+        }
+    }
+}
+
+/// The grade and why it is not better; no reason if it is the best.
+pub(crate) fn grade(record: &RunRecord) -> (Grade, Vec<String>) {
+    let unusable = unusable(record);
+    if !unusable.is_empty() {
+        return (Grade::Unusable, unusable);
+    }
+    let limits = limits(record);
+    let grade = if limits.is_empty() { Grade::Reliable } else { Grade::Limited };
+    (grade, limits)
+}
+
+fn unusable(record: &RunRecord) -> Vec<String> {
+    let withheld = |one: &record::PairVerdict| matches!(one.verdict, Verdict::Withheld { .. });
+    let measured = record.visits.iter().any(|visit| visit.state == VisitState::Measured);
+    let reasons = [
+        (record.integrity == Integrity::Changed)
+            .then(|| "the file was changed after it was measured".to_owned()),
+        (!measured).then(|| "nothing was measured".to_owned()),
+        (measured && record.verdicts.iter().all(withheld))
+            .then(|| "every verdict is withheld".to_owned()),
+    ];
+    reasons.into_iter().flatten().collect()
+}
+
+fn limits(record: &RunRecord) -> Vec<String> {
+    let metric = record.plan.metrics.first().or(record.verdicts.first().map(|one| &one.metric));
+    let of_metric = || record.verdicts.iter().filter(move |one| Some(&one.metric) == metric);
+    let all = of_metric().count() as u64;
+    let pairs = |is: &dyn Fn(&record::PairVerdict) -> bool, what: &str| {
+        let count = of_metric().filter(|one| is(one)).count() as u64;
+        let of = if all == 1 { String::new() } else { format!("{count} of ") };
+        (count > 0).then(|| format!("{of}{} {what}", counted(all, "pair")))
+    };
+    let is_bound = |one: &record::PairVerdict| {
+        let cause = match one.verdict {
+            Verdict::AtLeast { cause, .. } | Verdict::AtMost { cause, .. } => cause,
+            _ => return false,
+        };
+        cause == record::BoundCause::Ceiling
+    };
+    let count = |is: &dyn Fn(&record::Visit) -> bool| {
+        record.visits.iter().filter(|visit| is(visit)).count() as u64
+    };
+    let visits = record.visits.len() as u64;
+    let kept = count(&|one| one.state == VisitState::Measured && one.disturbance().is_some());
+    let disturbed = kept + count(&|one| one.state == VisitState::Disturbed);
+    let failed = count(&|one| matches!(one.state, VisitState::Failed { .. }));
+    let quantity = metric.map_or("", |metric| metric.info().quantity);
+    let groups = grouped(record);
+    let acting: Vec<&str> = [Severity::Void, Severity::Bound]
+        .iter()
+        .flat_map(|&severity| record.findings.iter().filter(move |one| one.acts(severity)))
+        .map(|finding| finding.check.as_str())
+        .collect();
+    let acting: Vec<String> = groups
+        .iter()
+        .filter(|group| acting.contains(&group.check.as_str()))
+        .map(|group| format!("{}: {}", group.check, group.weight))
+        .collect();
+    let reasons = [
+        match &record.ending {
+            Ending::Incomplete { reason } => Some(format!("broken off: {}", plain(reason))),
+            _ => None,
+        },
+        pairs(
+            &|one| matches!(one.verdict, Verdict::Withheld { .. }),
+            &format!("withheld on {quantity}"),
+        ),
+        pairs(&is_bound, &format!("only bounded on {quantity}")),
+        pairs(&|one| one.short_of.is_some(), "preliminary: too few blocks"),
+        (kept > 0).then(|| format!("{} disturbed and used anyway", counted(kept, "visit"))),
+        (visits > 0 && disturbed as f64 / visits as f64 >= DISTURBED_MANY).then(|| {
+            format!("{} of {} disturbed", percent(disturbed, visits), counted(visits, "visit"))
+        }),
+        (failed > 0).then(|| format!("{} failed", counted(failed, "visit"))),
+    ];
+    let mut seen: Vec<String> = Vec::new();
+    for reason in reasons.into_iter().flatten().chain(acting) {
+        if !seen.contains(&reason) {
+            seen.push(reason);
+        }
+    }
+    seen
+}
+
 /// How far to trust what a metric says; without a metric, how far to trust a run of several cells as a whole.
 pub(crate) fn trust(record: &RunRecord, metric: Option<Metric>) -> String {
+    format!("How far to trust it: {}.", facts(record, metric).join("; "))
+}
+
+/// The facts behind it.
+pub(crate) fn facts(record: &RunRecord, metric: Option<Metric>) -> Vec<String> {
     let facts =
         [Some(blocks(record, metric)), Some(visits(record)), findings(record), stop(record)];
-    let facts: Vec<String> = facts.into_iter().flatten().collect();
-    format!("How far to trust it: {}.", facts.join("; "))
+    facts.into_iter().flatten().collect()
 }
 
 /// "8 blocks of at most 12"; "3 blocks of the 8 required, so preliminary".

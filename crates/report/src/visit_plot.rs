@@ -4,7 +4,7 @@
 
 use record::{Metric, RunRecord, VisitState};
 
-use crate::forest::Drawing;
+use crate::drawing::Drawing;
 use crate::standing::{Standing, median, shown};
 use crate::svg::{Anchor, Scale, Svg};
 use crate::table::{Column, Depth, Row, Table};
@@ -41,7 +41,9 @@ pub(crate) fn visit_plot<'a>(
     }
     blocks_axis(&mut svg, &x, last_block, bottom);
     let percent = (100.0 * span).round();
-    let caption = format!("each lane: \u{b1} {percent} % of its own median (line, at the right)");
+    let caption = format!(
+        "each lane: \u{b1} {percent} % of its own median (line, at the right); arrow: a visit beyond it"
+    );
     svg.text("t faint", (0.0, bottom + 40.0), Anchor::Start, &caption);
     let about = about(record, &lanes, metric, span);
     Some(Drawing { svg, height: bottom + 52.0, about })
@@ -113,7 +115,12 @@ fn draw_lane(
         match (&visit.state, visit.value(metric), middle) {
             (VisitState::Measured, Some(value), Some(middle)) => {
                 let title = format!("{place}: {}", shown(metric, Some(value)));
-                svg.dot("visit", (at, y.at(value / middle - 1.0)), 3.6, &title);
+                let off = value / middle - 1.0;
+                if y.holds(off) {
+                    svg.dot("visit", (at, y.at(off)), 3.6, &title);
+                } else {
+                    beyond(svg, (at, y.at(off)), off.signum(), &shown(metric, Some(value)), &title);
+                }
             }
             _ => {
                 let (low, high) = (centre - 4.0, centre + 4.0);
@@ -123,6 +130,16 @@ fn draw_lane(
             }
         }
     }
+}
+
+/// A visit beyond its lane: an arrow in its direction, with its value.
+fn beyond(svg: &mut Svg, (x, y): (f64, f64), way: f64, value: &str, title: &str) {
+    let tip = y - 1.0 * way;
+    svg.path("lost-way", &[(x, tip), (x - 4.5, tip + 7.0 * way), (x + 4.5, tip + 7.0 * way)], true);
+    let (anchor, from) =
+        if x > PLOT.1 - 50.0 { (Anchor::End, x - 7.0) } else { (Anchor::Start, x + 7.0) };
+    svg.text("t guided", (from, y + 3.0 + 4.0 * way), anchor, value);
+    svg.dot("target", (x, y), 7.0, title);
 }
 
 fn blocks_axis(svg: &mut Svg, x: &Scale, last_block: u32, bottom: f64) {
@@ -152,4 +169,29 @@ fn about(
         metric.info().title,
         said.join("; ")
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::standing::standings;
+    use crate::testdata;
+
+    #[test]
+    fn a_visit_beyond_its_lane_is_an_arrow_with_its_value_and_the_rest_are_points() {
+        let mut run = testdata::run_with(2);
+        let drawn = |run: &RunRecord| {
+            let standings = standings(run);
+            let drawing = visit_plot(run, standings.iter(), Metric::Throughput).unwrap();
+            drawing.svg.finish("v", (WIDTH, drawing.height), "t", &drawing.about)
+        };
+        let visits = run.visits.len();
+        assert_eq!(drawn(&run).matches("class=\"visit\"").count(), visits);
+        let first = run.visits.iter_mut().find(|visit| visit.contender == 0).unwrap();
+        first.rate_per_s = Some(12.5);
+        let svg = drawn(&run);
+        assert_eq!(svg.matches("class=\"visit\"").count(), visits - 1);
+        assert_eq!(svg.matches("class=\"lost-way\"").count(), 1);
+        assert!(svg.contains(">12.5</text>"), "{svg}");
+    }
 }

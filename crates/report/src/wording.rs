@@ -70,6 +70,11 @@ impl Reading {
         if is_behind { stored.turned() } else { stored }
     }
 
+    /// The same pair with that contender first, which is one of the two, whichever is better.
+    pub(crate) fn seen_by(self, contender: usize) -> Self {
+        if self.this == contender { self } else { self.turned() }
+    }
+
     /// The same pair in the other direction.
     fn turned(self) -> Self {
         let verdict = self.verdict.turned();

@@ -22,6 +22,7 @@ pub use bind::Given;
 pub use config::{CommandLine, Config, ConfigError};
 pub use service::Service;
 pub use site::SiteError;
+pub use site::config::{GatewayConfig, GatewayKind, Mapping};
 pub use site::fault::Fault;
 
 /// Serves as `config` says, until SIGTERM (drains) or SIGINT (stops at once).

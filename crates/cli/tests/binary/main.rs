@@ -24,6 +24,7 @@ mod proxy;
 mod pty;
 mod reload;
 mod report;
+mod reports_site;
 mod requests;
 mod restart;
 mod rights;

@@ -58,6 +58,8 @@ pub struct CommandLine {
     pub status: Option<String>,
     /// `--cgi PREFIX`, each.
     pub cgi: Vec<String>,
+    /// Gateways of the caller's own, before all others.
+    pub gateways: Vec<GatewayConfig>,
     /// `--tls-cert FILE`
     pub tls_cert: Option<PathBuf>,
     /// `--tls-key FILE`
@@ -206,7 +208,7 @@ impl CommandLine {
             GatewayConfig::cgi(typed).map_err(refused)
         };
         let typed: Vec<_> = self.cgi.iter().map(read).collect::<Result<_, _>>()?;
-        config.site.gateways.splice(..0, typed);
+        config.site.gateways.splice(..0, self.gateways.iter().cloned().chain(typed));
         Ok(())
     }
 
