@@ -14,7 +14,7 @@ use units::Nanos;
 use crate::ids::Id;
 
 /// Version of a frame, its first byte.
-const VERSION: u8 = 1;
+const VERSION: u8 = 2;
 /// Largest frame that is read: brokers carry 1 MiB at most by default.
 pub const FRAME_MAX: usize = 1 << 20;
 /// Bytes of a record in one part.

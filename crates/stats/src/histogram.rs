@@ -2,18 +2,14 @@
 //! requested quantile.
 //!
 //! One record costs an index computation and an add (a few ns). A histogram that is recorded into takes up to 270 KB.
-//! Histograms that are only kept are packed, with some 4 bytes per non-empty bucket, so that a run can hold thousands.
+//! Histograms that are only kept are packed, with 2 or 3 bytes per non-empty bucket, so that a run can hold thousands.
 
 use std::borrow::Cow;
 
 use hdrhistogram::serialization::{Deserializer, Serializer, V2DeflateSerializer};
 use units::Nanos;
 
-use crate::packed::Packed;
-
-/// Longest span a histogram holds; longer ones count as this long. A load rejects timeouts that would let a request
-/// take longer.
-pub const SPAN_MAX: Nanos = Nanos::from_secs(3600);
+use crate::packed::{Packed, SPAN_MAX};
 
 /// Counts of time spans, 1 ns to one hour, each within 0.1 % of its true value (three digits).
 /// All histograms have the same bounds, so merging is exact.
@@ -158,7 +154,7 @@ impl Histogram {
         Ok(histogram)
     }
 
-    /// A compact form for another joust, some 4 bytes a bucket that is not empty: without the compression of
+    /// A compact form for another joust, 2 or 3 bytes a bucket that is not empty: without the compression of
     /// [`Histogram::encode`], which takes longer than all else that is done with a message.
     pub fn compact(&self) -> Vec<u8> {
         match &self.counts {
@@ -172,7 +168,7 @@ impl Histogram {
     /// # Errors
     /// The bytes are not in that form.
     pub fn from_compact(bytes: &[u8]) -> Result<Self, DecodeError> {
-        let packed = Packed::parse(bytes, SPAN_MAX)
+        let packed = Packed::parse(bytes)
             .ok_or_else(|| DecodeError("its buckets are damaged".to_owned()))?;
         Ok(Self { counts: Counts::Packed(packed) })
     }

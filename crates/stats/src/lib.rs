@@ -59,10 +59,11 @@ pub use equivalence::{Tost, tost};
 pub use explained::{Contribution, Explained, SideModes, StallMode, explain};
 pub use groups::{GROUPS_MAX, group_letter, indistinct_groups};
 pub use harrell_davis::harrell_davis;
-pub use histogram::{DecodeError, Histogram, SPAN_MAX, samples_needed};
+pub use histogram::{DecodeError, Histogram, samples_needed};
 pub use hodges_lehmann::{HodgesLehmann, hodges_lehmann};
 pub use holm::{Held, held, holm};
 pub use missing::BLOCKS_MISSING_MAX;
+pub use packed::SPAN_MAX;
 pub use paired::{BLOCKS_FOR_INTERVAL, BlockVisits, Paired, PairedError, PairedInterval};
 pub use power::{BLOCKS_MIN, blocks_needed, smallest_difference};
 pub use quantile::{
