@@ -28,7 +28,7 @@ test: ## the whole gate: other servers from Debian's packages, format, lints, do
 	scripts/test.sh
 
 test-minimal: ## unit tests and a smoke test of joust without its optional features
-	$(CARGO) test --locked --package joust --package joust-classic --package joust-history \
+	$(CARGO) test --locked --package joust --package joust-classic --package joust-history --package joust-report \
 		--no-default-features --lib --bins --test smoke
 
 studies: build ## every shipped study in its short form, one after the other; reports below joust-results/

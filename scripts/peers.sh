@@ -3,7 +3,8 @@
 # lighttpd, h2o, caddy, mini-httpd, Tomcat with a Java runtime; ab, wrk, h2load, hey, siege, httperf,
 # slowhttptest; gnuplot; curl, brotli, zstd, openssl, tshark; python3, git, php-cgi, php-fpm and go, which CGI
 # and FastCGI are judged by; ip, tc and nft, which plant lost packets and narrow links; chromium with a driver, which
-# the report's pages are tried in. Does nothing, and says nothing, where all are present. The packages' own services
+# the report's pages are tried in; packages of Python that read the formats of reports. Does nothing, and says nothing,
+# where all are present. The packages' own services
 # are kept from starting: joust starts servers itself, on ports of its own.
 set -euo pipefail
 
@@ -87,9 +88,28 @@ bring_browser_driver() {
   fi
 }
 
+# Readers of the formats of `joust report`, each the one that its users have. They lie in a folder of their own, so that
+# no other program sees them: for the machine, or beside the build where that may not be written.
+readonly READERS=(duckdb hdrhistogram jsonschema junitparser prometheus_client)
+readonly READERS_FOR_ALL=/usr/local/lib/joust-test-python
+bring_readers() {
+  command -v python3 >/dev/null || return 0
+  local folder beside=${CARGO_TARGET_DIR:-target}/joust-test-python
+  for folder in "$READERS_FOR_ALL" "$beside"; do
+    PYTHONPATH=$folder python3 -c 'import duckdb, hdrh.log, jsonschema, junitparser, prometheus_client' 2>/dev/null &&
+      return
+  done
+  folder=$READERS_FOR_ALL
+  mkdir -p "$folder" 2>/dev/null && [ -w "$folder" ] || folder=$beside
+  echo "peers.sh: installing ${READERS[*]} for Python in $folder"
+  python3 -m pip install -q --upgrade --target "$folder" "${READERS[@]}" ||
+    echo "peers.sh: ${READERS[*]} could not be installed: tests that need them are skipped and counted" >&2
+}
+
 if [ ${#missing[@]} -eq 0 ]; then
   bring_nats
   bring_browser_driver
+  bring_readers
   exit 0
 fi
 
@@ -141,3 +161,4 @@ install_missing() {
 install_missing || { run apt-get update -q && install_missing; }
 bring_nats
 bring_browser_driver
+bring_readers

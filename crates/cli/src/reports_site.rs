@@ -161,8 +161,9 @@ fn run(history: &History, id: &str) -> Answer {
     if is_file {
         return Answer { kind: "application/json", ..Answer::page(run.to_json()) };
     }
-    let html = report::output("html").expect("html is an output");
-    Answer::page((html.render)(&run, &report::Options::default()))
+    let html = report::output("html").and_then(|output| output.run.as_ref());
+    let page = html.expect("html shows runs").bytes(&run, &report::Options::default());
+    Answer::page(String::from_utf8(page).expect("a page is UTF-8"))
 }
 
 /// The run of a number, and that number.

@@ -12,7 +12,7 @@ use lab::study::brief::Brief;
 use lab::study::{self, Form, StudyError};
 use miette::{IntoDiagnostic as _, LabeledSpan, NamedSource, Report, miette};
 use record::{Ending, Plan, RunRecord};
-use report::{OUTPUTS, Options};
+use report::{OUTPUTS, Options, Written};
 use units::Nanos;
 
 use crate::output;
@@ -136,8 +136,9 @@ fn finish(mut run: RunRecord, folder: &ResultsFolder, quiet: bool) -> Result<End
     }
     // Shown even if it could not be saved: on a full disk this is all that is left of the run.
     if !quiet || saved.is_err() {
-        let text = report::output("text").expect("text is an output");
-        output::stdout((text.render)(&run, &crate::terminal::report_options()).as_bytes())?;
+        let text = report::output("text").and_then(|text| text.run.as_ref());
+        let text = text.expect("text shows runs");
+        output::stdout(&text.bytes(&run, &crate::terminal::report_options()))?;
     }
     saved?;
     #[cfg(feature = "history-database")]
@@ -284,10 +285,10 @@ fn folder(args: &Args, plan: &Plan) -> Result<ResultsFolder, Trouble> {
 /// The run file comes first: if the disk is full, a report can be made from it later.
 fn save(folder: &ResultsFolder, run: &RunRecord) -> Result<(), Trouble> {
     folder.write("run.json", run.to_sealed_json().as_bytes()).map_err(trouble)?;
-    for output in OUTPUTS {
+    for output in OUTPUTS.iter().filter(|output| output.written == Written::WithEveryRun) {
+        let Some(render) = &output.run else { continue };
         let name = format!("report.{}", output.extension);
-        let bytes = (output.render)(run, &Options::default());
-        folder.write(&name, bytes.as_bytes()).map_err(trouble)?;
+        folder.write(&name, &render.bytes(run, &Options::default())).map_err(trouble)?;
     }
     Ok(())
 }

@@ -4,8 +4,8 @@
 use std::path::Path;
 use std::{env, fs, io};
 
-use joust_report::{Detail, OUTPUTS, Options};
-use record::RunRecord;
+use joust_report::{Detail, FigureFile, OUTPUTS, Options, figure_files};
+use record::{LoadRecord, RunRecord};
 
 #[path = "../src/testdata.rs"]
 mod testdata;
@@ -27,22 +27,42 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     render(folder, "grid", &testdata::grid())?;
     let narrow = Options { width: 80, ..Options::default() };
     let text = joust_report::output("text").ok_or("text is an output")?;
-    fs::write(folder.join("narrow.txt"), (text.render)(&testdata::run(), &narrow))?;
+    let text = text.run.as_ref().ok_or("text shows runs")?;
+    fs::write(folder.join("narrow.txt"), text.bytes(&testdata::run(), &narrow))?;
     let full = Options { detail: Detail::Full, ..narrow };
-    fs::write(folder.join("cells-full.txt"), (text.render)(&testdata::celled(), &full))?;
+    fs::write(folder.join("cells-full.txt"), text.bytes(&testdata::celled(), &full))?;
+    render_load(folder, &testdata::load())?;
     let load =
         joust_report::load_text(&testdata::load(), &Options { colour: true, ..Options::default() });
-    fs::write(folder.join("load.txt"), load)?;
-    let html = joust_report::output("html")
-        .and_then(|output| output.render_load)
-        .ok_or("html shows loads")?;
-    Ok(fs::write(folder.join("load.html"), html(&testdata::load(), &Options::default()))?)
+    Ok(fs::write(folder.join("load.txt"), load)?)
 }
 
 fn render(folder: &Path, name: &str, record: &RunRecord) -> io::Result<()> {
     for output in OUTPUTS {
-        let bytes = (output.render)(record, &Options::default());
+        let Some(run) = &output.run else { continue };
+        let bytes = run.bytes(record, &Options::default());
         fs::write(folder.join(format!("{name}-{}.{}", output.name, output.extension)), bytes)?;
+    }
+    figures(&folder.join(format!("{name}-figures")), record)
+}
+
+fn render_load(folder: &Path, record: &LoadRecord) -> io::Result<()> {
+    for output in OUTPUTS {
+        let Some(load) = &output.load else { continue };
+        let bytes = load.bytes(record, &Options::default());
+        fs::write(folder.join(format!("load-{}.{}", output.name, output.extension)), bytes)?;
+    }
+    Ok(())
+}
+
+fn figures(folder: &Path, record: &RunRecord) -> io::Result<()> {
+    fs::create_dir_all(folder)?;
+    let fonts = joust_report::Fonts::installed().ok();
+    for FigureFile { name, svg } in figure_files(record) {
+        if let Some(png) = fonts.as_ref().and_then(|fonts| fonts.png(&svg)) {
+            fs::write(folder.join(format!("{name}.png")), png)?;
+        }
+        fs::write(folder.join(format!("{name}.svg")), svg)?;
     }
     Ok(())
 }

@@ -4,7 +4,7 @@
 
 use std::collections::BTreeMap;
 
-const CSS: &str = include_str!("../templates/report.css");
+use crate::colours::PAGE_CSS as CSS;
 
 type Rgb = [f64; 3];
 

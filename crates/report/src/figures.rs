@@ -53,6 +53,15 @@ pub(crate) fn optional(value: Option<f64>) -> String {
     value.map_or_else(|| NONE.to_owned(), significant)
 }
 
+/// For a program that computes with it: six significant digits, more than any of these measurements has, so that what
+/// is cut off is the noise of binary fractions. `None` if it is not finite: no format has a number for that.
+pub(crate) fn rounded(value: f64) -> Option<f64> {
+    if !value.is_finite() {
+        return None;
+    }
+    format!("{value:.5e}").parse().ok()
+}
+
 /// A part of a whole in percent, three digits: `0.146 %`. Never `100 %` unless the part is the whole.
 pub(crate) fn percent(part: u64, whole: u64) -> String {
     let percent = 100.0 * part as f64 / whole.max(1) as f64;
@@ -173,6 +182,22 @@ mod tests {
         ];
         for (value, text) in cases {
             assert_eq!(significant(value), text, "{value}");
+        }
+    }
+
+    #[test]
+    fn a_program_gets_six_digits_and_nothing_that_is_not_finite() {
+        let cases = [
+            (84_213.193_847, Some(84_213.2)),
+            (0.000_123_456_789, Some(0.000_123_457)),
+            (1_234_567_890.0, Some(1_234_570_000.0)),
+            (0.0, Some(0.0)),
+            (-2.5, Some(-2.5)),
+            (f64::NAN, None),
+            (f64::INFINITY, None),
+        ];
+        for (value, kept) in cases {
+            assert_eq!(rounded(value), kept, "{value}");
         }
     }
 

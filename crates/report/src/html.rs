@@ -10,15 +10,17 @@ use record::{LoadRecord, RunRecord};
 use serde::Serialize;
 use sha2::{Digest as _, Sha256};
 
-use crate::{Options, Output, load_page, run_page};
+use crate::colours::PAGE_CSS;
+use crate::{Options, Output, Render, Written, load_page, run_page};
 
 /// One self-contained page.
 pub(crate) static OUTPUT: Output = Output {
     name: "html",
     extension: "html",
     about: "one self-contained page",
-    render,
-    render_load: Some(render_load),
+    written: Written::WithEveryRun,
+    run: Some(Render::Text(render)),
+    load: Some(Render::Text(render_load)),
 };
 
 /// Every template by its name.
@@ -29,7 +31,6 @@ const TEMPLATES: [(&str, &str); 5] = [
     ("load.html", include_str!("../templates/load.html")),
     ("site.html", include_str!("../templates/site.html")),
 ];
-const PAGE_CSS: &str = include_str!("../templates/report.css");
 /// Classes of the plots, which the picture needs too.
 pub(crate) const PLOTS_CSS: &str = include_str!("../templates/plots.css");
 const SCRIPT: &str = include_str!("../templates/report.js");
@@ -95,8 +96,7 @@ mod tests {
 
     #[test]
     fn the_policy_names_what_the_page_has_and_nothing_else() {
-        let page = OUTPUT.render;
-        let page = page(&crate::testdata::run(), &Options::default());
+        let page = render(&crate::testdata::run(), &Options::default());
         let between = |from: &str, to: &str| -> Vec<&str> {
             page.split(from).skip(1).filter_map(|rest| Some(rest.split_once(to)?.0)).collect()
         };

@@ -1,6 +1,7 @@
-//! Owns how a run looks: pure functions from run records to text, Markdown, HTML and a picture.
-//! Must not know sockets, threads, terminals or how anything was measured; prints nothing itself.
-//! Start reading at [`OUTPUTS`]; `wording` has the six wordings of a verdict, `headline` the answer.
+//! Owns how a run looks: pure functions from run records to text, Markdown, HTML, a picture and formats for other
+//! programs. Must not know sockets, threads, terminals or how anything was measured; prints nothing itself.
+//! Start reading at [`OUTPUTS`]; `wording` has the six wordings of a verdict, `headline` the answer, `measured` the
+//! figures that formats for programs have.
 //!
 //! ```
 //! assert!(joust_report::output("html").is_some());
@@ -9,8 +10,10 @@
 
 mod answers;
 mod bars;
+mod bencher;
 mod cell_names;
 mod cells;
+mod colours;
 mod compare_text;
 mod contenders;
 #[cfg(test)]
@@ -20,18 +23,28 @@ mod distribution;
 mod distribution_plot;
 mod drawing;
 mod extras;
+mod figure_files;
 mod figures;
 mod finding_groups;
 mod finding_markdown;
 mod finding_text;
 mod first_place;
 mod forest;
+mod github_benchmark;
+mod gitlab;
 mod growth_plot;
 mod headline;
 mod heat_map;
+mod hgrm;
 mod history_text;
+mod hlog;
 mod html;
 mod integrity;
+mod json;
+mod json_load;
+mod json_run;
+mod junit;
+mod k6_summary;
 mod knee_plot;
 mod leads;
 mod line;
@@ -46,22 +59,32 @@ mod load_tables;
 mod load_text;
 mod markdown;
 mod markdown_table;
+mod measured;
 mod memory_account;
+mod ndjson;
 mod offsets;
+mod open_metrics;
 mod order;
 mod outcome_words;
 mod over_time;
 mod pairs;
 mod pairs_csv;
+#[cfg(feature = "parquet")]
+mod parquet;
 mod percentiles;
 mod picture;
 mod plan_text;
+#[cfg(feature = "png")]
+mod png;
 mod prose;
 mod published;
 mod run_facts;
 mod run_page;
+mod samples_csv;
 mod script_data;
 mod search_text;
+mod sheet;
+mod sheets;
 mod site_pages;
 mod standing;
 mod stream;
@@ -80,12 +103,15 @@ mod what_was_run;
 mod wording;
 
 pub use compare_text::compare_text;
+pub use figure_files::{FigureFile, figure_files};
 pub use finding_text::{findings_text, load_findings_text};
 pub use history_text::history_text;
 pub use integrity::changed;
 pub use listing::{Listed, listed_text, rows_text};
 pub use load_text::load_text;
 pub use plan_text::{LocalPlan, plan_text};
+#[cfg(feature = "png")]
+pub use png::{Fonts, NoFonts};
 pub use prose::{Prose, ProseTone, prose_text};
 pub use search_text::search_text;
 pub use site_pages::{compare_page, index_page, message_page, trend_page};
@@ -139,10 +165,40 @@ pub struct Output {
     pub extension: &'static str,
     /// What it is for, in a few words.
     pub about: &'static str,
-    /// Renders a run, ending in a newline.
-    pub render: fn(&RunRecord, &Options) -> String,
-    /// Renders the record of one load, ending in a newline; `None` if it shows only runs.
-    pub render_load: Option<fn(&LoadRecord, &Options) -> String>,
+    /// Who gets it without asking.
+    pub written: Written,
+    /// Renders a run; `None` if it shows only loads.
+    pub run: Option<Render<RunRecord>>,
+    /// Renders the record of one load; `None` if it shows only runs.
+    pub load: Option<Render<LoadRecord>>,
+}
+
+/// Who gets an output without asking.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Written {
+    /// Everybody: `joust run` puts it into the folder of its results.
+    WithEveryRun,
+    /// Nobody.
+    OnRequest,
+}
+
+/// How a format is made of a record.
+#[derive(Debug)]
+pub enum Render<R: 'static> {
+    /// Text in UTF-8, ending in a newline.
+    Text(fn(&R, &Options) -> String),
+    /// Anything else.
+    Bytes(fn(&R) -> Vec<u8>),
+}
+
+impl<R> Render<R> {
+    /// The file.
+    pub fn bytes(&self, record: &R, options: &Options) -> Vec<u8> {
+        match self {
+            Self::Text(render) => render(record, options).into_bytes(),
+            Self::Bytes(render) => render(record),
+        }
+    }
 }
 
 /// Every output.
@@ -153,14 +209,38 @@ pub static OUTPUTS: &[&Output] = &[
     &picture::OUTPUT,
     &csv::OUTPUT,
     &pairs_csv::OUTPUT,
+    &samples_csv::OUTPUT,
+    #[cfg(feature = "parquet")]
+    &parquet::OUTPUT,
+    #[cfg(feature = "parquet")]
+    &parquet::SAMPLES,
+    #[cfg(feature = "parquet")]
+    &parquet::FIGURES,
+    &json::OUTPUT,
+    &ndjson::OUTPUT,
+    &junit::OUTPUT,
+    &github_benchmark::BIGGER,
+    &github_benchmark::SMALLER,
+    &bencher::OUTPUT,
+    &gitlab::OUTPUT,
+    &open_metrics::OUTPUT,
+    &k6_summary::OUTPUT,
+    &hgrm::OUTPUT,
+    &hlog::OUTPUT,
 ];
+
+/// Names of the outputs that show a run.
+pub fn run_outputs() -> impl Iterator<Item = &'static str> {
+    OUTPUTS.iter().filter(|output| output.run.is_some()).map(|output| output.name)
+}
 
 /// Names of the outputs that show a load.
 pub fn load_outputs() -> impl Iterator<Item = &'static str> {
-    OUTPUTS.iter().filter(|output| output.render_load.is_some()).map(|output| output.name)
+    OUTPUTS.iter().filter(|output| output.load.is_some()).map(|output| output.name)
 }
 
-/// The output of that name.
+/// The output of that name, or of that extension of files ("md").
 pub fn output(name: &str) -> Option<&'static Output> {
-    OUTPUTS.iter().copied().find(|output| output.name == name)
+    let is_it = |output: &&Output| output.name == name || output.extension == name;
+    OUTPUTS.iter().copied().find(is_it)
 }

@@ -16,15 +16,16 @@ use crate::markdown_table::{described, escaped};
 use crate::run_facts::{no_findings, repeat, run_facts};
 use crate::standing::joined_failures;
 use crate::wording::plain;
-use crate::{Options, Output, extras};
+use crate::{Options, Output, Render, Written, extras};
 
 /// Markdown, for a README, an issue or a mail.
 pub(crate) static OUTPUT: Output = Output {
     name: "markdown",
     extension: "md",
     about: "tables for a README or an issue",
-    render,
-    render_load: Some(load_markdown),
+    written: Written::WithEveryRun,
+    run: Some(Render::Text(render)),
+    load: Some(Render::Text(load_markdown)),
 };
 
 fn render(record: &RunRecord, _: &Options) -> String {

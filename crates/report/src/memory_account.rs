@@ -146,16 +146,21 @@ mod tests {
         assert_eq!(table.depth, Depth::Answer);
     }
 
+    fn rendered(name: &str, run: &record::RunRecord, options: &Options) -> String {
+        let output = crate::output(name).unwrap();
+        String::from_utf8(output.run.as_ref().unwrap().bytes(run, options)).unwrap()
+    }
+
     #[test]
     fn every_output_that_lays_out_tables_has_them_and_csv_has_a_column_each() {
         let short = Options { width: 200, detail: Detail::Short, ..Options::default() };
         for name in ["text", "markdown", "html"] {
-            let text = (crate::output(name).unwrap().render)(&run(), &short);
+            let text = rendered(name, &run(), &short);
             for part in ["How memory was measured", "a lower bound", "99 MB", "123 MB"] {
                 assert!(text.contains(part), "{name} lacks {part}");
             }
         }
-        let csv = (crate::output("csv").unwrap().render)(&run(), &short);
+        let csv = rendered("csv", &run(), &short);
         let part = ",bound,99000000,3000000,2,123000000\r\n";
         assert!(csv.contains(part), "{csv}");
     }

@@ -4,17 +4,18 @@
 
 use record::{BoundCause, PairVerdict, RunRecord, Verdict};
 
-use crate::csv::line;
+use crate::sheet::csv_line;
 use crate::wording::{name_of, plain};
-use crate::{Options, Output};
+use crate::{Options, Output, Render, Written};
 
 /// Every pair on every metric, one row each.
 pub(crate) static OUTPUT: Output = Output {
     name: "pairs-csv",
     extension: "pairs.csv",
     about: "every pair with its verdict and estimate, one row each",
-    render,
-    render_load: None,
+    written: Written::WithEveryRun,
+    run: Some(Render::Text(render)),
+    load: None,
 };
 
 const COLUMNS: &str =
@@ -34,7 +35,7 @@ fn row(record: &RunRecord, pair: &PairVerdict) -> String {
     let WordedVerdict { says, cause, bound, more_blocks, reason } = said(&pair.verdict);
     let cell = record.plan.cells.get(pair.cell).map_or_else(String::new, |cell| plain(&cell.name));
     let [a, b] = [pair.a, pair.b].map(|index| name_of(&record.plan.contenders, index));
-    line([
+    csv_line([
         cell,
         pair.metric.info().name.to_owned(),
         a,
@@ -55,15 +56,16 @@ fn row(record: &RunRecord, pair: &PairVerdict) -> String {
 
 /// A verdict, column by column.
 #[derive(Default)]
-struct WordedVerdict<'a> {
-    says: &'static str,
+pub(crate) struct WordedVerdict<'a> {
+    pub(crate) says: &'static str,
     cause: &'static str,
-    bound: Option<f64>,
-    more_blocks: Option<u32>,
-    reason: &'a str,
+    pub(crate) bound: Option<f64>,
+    pub(crate) more_blocks: Option<u32>,
+    pub(crate) reason: &'a str,
 }
 
-fn said(verdict: &Verdict) -> WordedVerdict<'_> {
+/// A verdict, as programs read it.
+pub(crate) fn said(verdict: &Verdict) -> WordedVerdict<'_> {
     let bound = |says, ratio, cause| {
         let cause = match cause {
             BoundCause::Ceiling => "ceiling",

@@ -7,6 +7,7 @@ use record::RunRecord;
 use crate::answers::{answer, overview};
 use crate::bars::{WIDTH as BARS_WIDTH, bars};
 use crate::cells::{CellView, cells};
+use crate::colours;
 use crate::drawing::Drawing;
 use crate::forest::{WIDTH as FOREST_WIDTH, caption, forest};
 use crate::headline::headline;
@@ -18,15 +19,16 @@ use crate::svg::{Anchor, Svg};
 use crate::terminal::wrapped;
 use crate::trust::grade;
 use crate::wording::plain;
-use crate::{Options, Output};
+use crate::{Options, Output, Render, Written};
 
 /// A picture for a README.
 pub(crate) static OUTPUT: Output = Output {
     name: "picture",
     extension: "svg",
     about: "headline and ratios, for a README",
-    render,
-    render_load: None,
+    written: Written::WithEveryRun,
+    run: Some(Render::Text(render)),
+    load: None,
 };
 
 const PADDING: f64 = 32.0;
@@ -42,10 +44,6 @@ const SMALL_CHARS: usize = 128;
 /// Stands at the head of the picture, to say that it must not be edited by hand.
 const MADE_BY: &str = "<!-- Made by `joust report RUN` with `format picture` (in the repository: make \
                        picture, from the newest quick run). Do not edit. -->";
-
-/// The light colours of the page.
-const COLOURS: &str = ":root{--bg:#fff;--ink:#171a21;--muted:#565e6c;--rule:#dfe3e9;\
---grid:#e9ecf1;--accent:#1b5eb8;--band:#dbe7f7;--bar:#a9c6ea;--warn:#8a5300;--bad:#b3261e}";
 
 fn render(record: &RunRecord, _: &Options) -> String {
     let cells = cells(record);
@@ -91,7 +89,9 @@ fn render(record: &RunRecord, _: &Options) -> String {
     let whole = card.finish("joust-run", (WIDTH, height), &title, &about.join(". "));
     // The style must be inside the element. It is the only thing that a picture adds.
     let open = whole.find("<title").unwrap_or(0);
-    let style = format!("{MADE_BY}<style>{COLOURS}{PLOTS_CSS}</style>");
+    let colours: String =
+        colours::light().map(|(name, colour)| format!("{name}:{colour};")).collect();
+    let style = format!("{MADE_BY}<style>:root{{{colours}}}{PLOTS_CSS}</style>");
     format!("{}{style}{}\n", &whole[..open], &whole[open..])
 }
 

@@ -104,6 +104,11 @@ impl Standing {
         }
     }
 
+    /// Requests of measured visits: failed, and all that ended; `None` if nothing was counted.
+    pub(crate) fn failed_of_done(&self) -> Option<(u64, u64)> {
+        (self.done > 0).then_some((self.failed, self.done))
+    }
+
     /// Whether any request failed.
     pub(crate) fn has_errors(&self) -> bool {
         self.failed > 0

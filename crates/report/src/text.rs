@@ -15,15 +15,16 @@ use crate::standing::joined_failures;
 use crate::table::{Depth, Table};
 use crate::terminal::{Page, Paint};
 use crate::wording::plain;
-use crate::{Detail, Options, Output, extras, figures::counted, published};
+use crate::{Detail, Options, Output, Render, Written, extras, figures::counted, published};
 
 /// Text for a terminal.
 pub(crate) static OUTPUT: Output = Output {
     name: "text",
     extension: "txt",
     about: "for the terminal",
-    render,
-    render_load: Some(load_text),
+    written: Written::WithEveryRun,
+    run: Some(Render::Text(render)),
+    load: Some(Render::Text(load_text)),
 };
 
 fn render(record: &RunRecord, options: &Options) -> String {

@@ -63,8 +63,8 @@ fn modules() -> Option<PathBuf> {
 
 fn write_pages(folder: &Path) {
     let html = joust_report::output("html").unwrap();
-    let render = |run: &RunRecord| (html.render)(run, &Options::default());
-    let write = |name: &str, page: String| fs::write(folder.join(name), page).unwrap();
+    let render = |run: &RunRecord| html.run.as_ref().unwrap().bytes(run, &Options::default());
+    let write = |name: &str, page: Vec<u8>| fs::write(folder.join(name), page).unwrap();
     write("run.html", render(&with_courses(testdata::run())));
     write("cells.html", render(&with_courses(testdata::celled())));
     write("failed.html", render(&testdata::all_failed()));
@@ -72,8 +72,8 @@ fn write_pages(folder: &Path) {
     let mut load = testdata::load();
     split(&mut load);
     load.machine = Some(Box::new(series()));
-    let render_load = html.render_load.unwrap();
-    write("load.html", render_load(&load, &Options::default()));
+    let of_load = html.load.as_ref().unwrap();
+    write("load.html", of_load.bytes(&load, &Options::default()));
 }
 
 /// Every visit with a course, and the machine's counters.

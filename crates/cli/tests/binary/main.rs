@@ -12,6 +12,7 @@ mod doctor_printed;
 mod fleet;
 mod fleet_network;
 mod follow;
+mod formats;
 mod gates;
 mod history;
 mod hosts;

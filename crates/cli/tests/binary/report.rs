@@ -11,7 +11,11 @@ fn the_record_of_a_load_is_shown_again() {
     let first = output(&["load", &server.url, "-n", "50", "--json", path]);
     let again = output(&["report", path]);
     assert_eq!(stdout(&again), stdout(&first), "{}", said(&again));
-    assert_eq!(output(&["report", path, "--format", "html"]).status.code(), Some(2));
+    let refused = output(&["report", path, "--format", "pairs-csv"]);
+    assert_eq!(refused.status.code(), Some(2));
+    assert!(said(&refused).contains("one of text, markdown, csv,"), "{}", said(&refused));
+    let refused = output(&["report", path, "--figures", dir.path().join("f").to_str().unwrap()]);
+    assert_eq!(refused.status.code(), Some(2), "{}", said(&refused));
     let examined = output(&["doctor", path]);
     assert_eq!(examined.status.code(), Some(0), "{}", said(&examined));
     assert!(stdout(&examined).contains("checks over a load of "), "{}", stdout(&examined));
