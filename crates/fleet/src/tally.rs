@@ -135,6 +135,8 @@ impl Tally {
             self.windows.entry(number).or_insert_with(|| Interval::packed(start, Nanos::ZERO));
         // Parts of a window may come in any order.
         sum.length = sum.length.max(happened.end().saturating_sub(start));
+        sum.service.unpack();
+        sum.response.unpack();
         sum.merge(happened);
         self.open.retain(|open| *open != number);
         self.open.push_back(number);

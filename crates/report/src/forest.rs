@@ -274,8 +274,13 @@ fn drawn(row: &RatioRow, scale: &Scale) -> Svg {
         _ => "t said",
     };
     let room = (WIDTH - SAID, FONT);
-    let lines = match (row.ratio.as_str(), row.said.as_str()) {
-        (text, "") | ("", text) => vec![(y + 4.5, class, text)],
+    // Without a ratio, the verdict has both lines.
+    let (first, second) = match row.ratio.as_str() {
+        "" => row.said.split_once(", ").unwrap_or((&row.said, "")),
+        ratio => (ratio, row.said.as_str()),
+    };
+    let lines = match (first, second) {
+        (text, "") => vec![(y + 4.5, class, text)],
         (ratio, said) => vec![(y - 2.0, class, ratio), (y + 13.0, "t tick", said)],
     };
     for (y, class, text) in lines {

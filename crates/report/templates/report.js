@@ -249,8 +249,10 @@ function drawForest(svg, cell, metric, reference) {
     const group = element("g", { class: "row", "data-c": String(row.contender), transform: `translate(0 ${TOP + at * ROW_HEIGHT})` });
     const parts = [], y = ROW_HEIGHT / 2, name = data().contenders[row.contender];
     text(parts, "t name", [0, y + 4.5], "start", name, NAME_ROOM);
-    const [ratio, said] = row.isReference ? ["1x, the reference", ""] : words(row);
+    let [ratio, said] = row.isReference ? ["1x, the reference", ""] : words(row);
     const sentence = `${name}: ${[ratio, said].filter(Boolean).join(", ")}`;
+    // Without a ratio, the verdict has both lines.
+    if (!ratio && said.includes(", ")) [ratio, said] = [said.slice(0, said.indexOf(", ")), said.slice(said.indexOf(", ") + 2)];
     sentences.push(sentence);
     const dot = (cls, at, r) => {
       const circle = element("circle", { class: cls, cx: at, cy: y, r });
@@ -497,7 +499,7 @@ function chart(place, title, unit, x, lines, cut, isLog) {
     series: [
       { label: "seconds", value: (_u, value) => shown(value) },
       ...lines.map(([label], index) => ({
-        label: `${label} (${unit})`, stroke: colour(`--c${index}`), width: 1.6, dash: dashes[index % 3], spanGaps: false,
+        label: `${label} (${unit})`, stroke: colour(["--c0", "--c1", "--c4"][index]), width: 1.6, dash: dashes[index % 3], spanGaps: false,
         points: { show: x.length < 40 }, value: (_u, value) => shown(value),
       })),
     ],

@@ -9,6 +9,7 @@ use std::borrow::Cow;
 use hdrhistogram::serialization::{Deserializer, Serializer, V2DeflateSerializer};
 use units::Nanos;
 
+use crate::hdr_v2;
 use crate::packed::{Packed, SPAN_MAX};
 
 /// Counts of time spans, 1 ns to one hour, each within 0.1 % of its true value (three digits).
@@ -53,6 +54,11 @@ impl Histogram {
         }
     }
 
+    /// Makes it ready for many records or merges, which then cost less each.
+    pub fn unpack(&mut self) {
+        self.open_mut();
+    }
+
     /// Adds one span. A span of zero counts as one nanosecond.
     #[inline]
     pub fn record(&mut self, span: Nanos) {
@@ -62,6 +68,10 @@ impl Histogram {
     /// Adds all spans of `other`.
     pub fn merge(&mut self, other: &Self) {
         if other.is_empty() {
+            return;
+        }
+        if let (Counts::Packed(own), Counts::Packed(more)) = (&mut self.counts, &other.counts) {
+            *own = own.merged(more);
             return;
         }
         let counts = self.open_mut();
@@ -97,27 +107,47 @@ impl Histogram {
     /// The `q`-quantile whatever the size of the sample; zero if empty. For plots of a whole distribution; printed
     /// numbers come from [`Histogram::quantile`].
     pub fn quantile_unchecked(&self, q: f64) -> Nanos {
-        Nanos(self.open().value_at_quantile(q))
+        Nanos(match &self.counts {
+            Counts::Open(counts) => counts.value_at_quantile(q),
+            Counts::Packed(packed) => packed.quantile(q),
+        })
     }
 
     /// Mean, or `None` when empty.
     pub fn mean(&self) -> Option<Nanos> {
-        (!self.is_empty()).then(|| Nanos(self.open().mean().round() as u64))
+        let mean = match &self.counts {
+            Counts::Open(counts) => counts.mean(),
+            Counts::Packed(packed) => packed.mean(),
+        };
+        (!self.is_empty()).then(|| Nanos(mean.round() as u64))
     }
 
     /// Standard deviation of the population, or `None` for fewer than two spans.
     pub fn sd(&self) -> Option<Nanos> {
-        (self.count() > 1).then(|| Nanos(self.open().stdev().round() as u64))
+        let sd = match &self.counts {
+            Counts::Open(counts) => counts.stdev(),
+            Counts::Packed(packed) => packed.sd(),
+        };
+        (self.count() > 1).then(|| Nanos(sd.round() as u64))
     }
 
     /// Shortest span, or `None` when empty.
     pub fn min(&self) -> Option<Nanos> {
-        (!self.is_empty()).then(|| Nanos(self.open().min()))
+        self.ends().map(|(min, _)| min)
     }
 
     /// Longest span, or `None` when empty.
     pub fn max(&self) -> Option<Nanos> {
-        (!self.is_empty()).then(|| Nanos(self.open().max()))
+        self.ends().map(|(_, max)| max)
+    }
+
+    fn ends(&self) -> Option<(Nanos, Nanos)> {
+        let (min, max) = match &self.counts {
+            Counts::Open(counts) if counts.is_empty() => return None,
+            Counts::Open(counts) => (counts.min(), counts.max()),
+            Counts::Packed(packed) => packed.ends()?,
+        };
+        Some((Nanos(min), Nanos(max)))
     }
 
     /// All non-empty buckets in rising order: highest span and count.
@@ -144,6 +174,9 @@ impl Histogram {
 
     /// Reads what [`Histogram::encode`] wrote.
     pub fn decode(bytes: &[u8]) -> Result<Self, DecodeError> {
+        if let Some(packed) = hdr_v2::read(bytes) {
+            return Ok(Self { counts: Counts::Packed(packed) });
+        }
         let counts: hdrhistogram::Histogram<u64> = Deserializer::new()
             .deserialize(&mut &bytes[..])
             .map_err(|error| DecodeError(error.to_string()))?;

@@ -24,6 +24,7 @@ mod equivalence;
 mod explained;
 mod groups;
 mod harrell_davis;
+mod hdr_v2;
 mod histogram;
 mod hodges_lehmann;
 mod holm;

@@ -36,19 +36,34 @@ fn number_of(span: Nanos) -> u64 {
     (u64::from(shift) << HALF_BITS) + (span.0 >> shift)
 }
 
+/// The lowest span of a bucket, and how many it holds.
+fn spans_of(number: u64) -> (u64, u64) {
+    let shift = (number >> HALF_BITS).saturating_sub(1);
+    ((number - (shift << HALF_BITS)) << shift, 1 << shift)
+}
+
 /// The highest span of a bucket.
 fn highest_of(number: u64) -> u64 {
-    let shift = (number >> HALF_BITS).saturating_sub(1);
-    let low = (number - (shift << HALF_BITS)) << shift;
-    low + ((1u64 << shift) - 1)
+    let (low, width) = spans_of(number);
+    low + (width - 1)
+}
+
+/// The middle of a bucket, in whole nanoseconds.
+fn middle_of(number: u64) -> f64 {
+    let (low, width) = spans_of(number);
+    (low + (width >> 1)) as f64
 }
 
 impl Packed {
     /// Packs buckets that come in rising order, each by a span that it holds.
     pub(crate) fn of(buckets: impl Iterator<Item = (Nanos, u64)>) -> Self {
+        Self::of_numbers(buckets.map(|(span, count)| (number_of(span), count)))
+    }
+
+    /// Packs buckets by their numbers, which rise.
+    fn of_numbers(buckets: impl Iterator<Item = (u64, u64)>) -> Self {
         let (mut bytes, mut total, mut before) = (Vec::new(), 0, 0);
-        for (span, count) in buckets {
-            let number = number_of(span);
+        for (number, count) in buckets {
             push(&mut bytes, number - before);
             push(&mut bytes, count);
             before = number;
@@ -85,15 +100,85 @@ impl Packed {
         Some(Self { bytes: bytes.into(), total })
     }
 
+    /// Reads counts bucket by bucket from number 0 on, as HdrHistogram stores them. `None` where they go beyond the bucket
+    /// of [`SPAN_MAX`], or one is of a span of zero.
+    pub(crate) fn of_counts(counts: impl Iterator<Item = (u64, u64)>) -> Option<Self> {
+        let last = number_of(SPAN_MAX);
+        let counts: Vec<(u64, u64)> = counts.collect();
+        let is_fine = counts.iter().all(|(number, _)| (1..=last).contains(number));
+        is_fine.then(|| Self::of_numbers(counts.into_iter()))
+    }
+
     /// The highest span and the count of each bucket, in rising order.
     pub(crate) fn buckets(&self) -> impl Iterator<Item = (Nanos, u64)> {
+        // The highest span of the last bucket is above the bound.
+        self.numbers().map(|(number, count)| (Nanos(highest_of(number)).min(SPAN_MAX), count))
+    }
+
+    /// Number and count of each bucket, in rising order.
+    fn numbers(&self) -> impl Iterator<Item = (u64, u64)> {
         let (mut rest, mut number) = (&*self.bytes, 0);
         std::iter::from_fn(move || {
             number += take(&mut rest)?;
-            // The highest span of the last bucket is above the bound.
-            let span = Nanos(highest_of(number)).min(SPAN_MAX);
-            Some((span, take(&mut rest).expect("a bucket is followed by its count")))
+            Some((number, take(&mut rest).expect("a bucket is followed by its count")))
         })
+    }
+
+    /// The buckets of both.
+    pub(crate) fn merged(&self, other: &Self) -> Self {
+        let (mut own, mut others) = (self.numbers().peekable(), other.numbers().peekable());
+        let both = std::iter::from_fn(|| {
+            let (left, right) = (own.peek().copied(), others.peek().copied());
+            match (left, right) {
+                (Some(left), Some(right)) if left.0 == right.0 => {
+                    (own.next(), others.next());
+                    Some((left.0, left.1.saturating_add(right.1)))
+                }
+                (Some(left), Some(right)) if left.0 < right.0 => own.next(),
+                (Some(_), None) => own.next(),
+                _ => others.next(),
+            }
+        });
+        Self::of_numbers(both)
+    }
+
+    /// The `q`-quantile (0 to 1), as HdrHistogram has it: the highest span of the bucket in which it is, or at 0 the
+    /// lowest; 0 if there is no bucket.
+    pub(crate) fn quantile(&self, q: f64) -> u64 {
+        let target = ((q.min(1.0) * self.total as f64).ceil() as u64).max(1);
+        let mut seen = 0;
+        let mut reached = self.numbers().skip_while(|(_, count)| {
+            seen += count;
+            seen < target
+        });
+        match reached.next() {
+            Some((number, _)) if q == 0.0 => spans_of(number).0,
+            Some((number, _)) => highest_of(number),
+            None => 0,
+        }
+    }
+
+    /// Mean of the middles of buckets; 0 if there is none.
+    pub(crate) fn mean(&self) -> f64 {
+        let total = self.total as f64;
+        self.numbers().map(|(number, count)| middle_of(number) * count as f64 / total).sum()
+    }
+
+    /// Standard deviation of the middles of buckets; 0 if there is none.
+    pub(crate) fn sd(&self) -> f64 {
+        if self.total == 0 {
+            return 0.0;
+        }
+        let mean = self.mean();
+        let square = |(number, count)| (middle_of(number) - mean).powi(2) * count as f64;
+        (self.numbers().map(square).sum::<f64>() / self.total as f64).sqrt()
+    }
+
+    /// Lowest and highest span; `None` if there is no bucket.
+    pub(crate) fn ends(&self) -> Option<(u64, u64)> {
+        let first = self.numbers().next()?;
+        let last = self.numbers().last()?;
+        Some((spans_of(first.0).0, highest_of(last.0)))
     }
 }
 
@@ -125,6 +210,32 @@ mod tests {
         fn buckets_are_those_of_hdrhistogram(span in 1..SPAN_MAX.0) {
             let oracle = hdrhistogram::Histogram::<u64>::new_with_bounds(1, SPAN_MAX.0, 3).unwrap();
             prop_assert_eq!(highest_of(number_of(Nanos(span))), oracle.highest_equivalent(span));
+        }
+
+        #[test]
+        fn every_figure_is_that_of_hdrhistogram(
+            spans in prop::collection::vec(1..SPAN_MAX.0, 1..200),
+            more in prop::collection::vec(1..SPAN_MAX.0, 0..200),
+            q in 0.0..=1.0f64,
+        ) {
+            let of = |spans: &[u64]| {
+                let mut all = hdrhistogram::Histogram::<u64>::new_with_bounds(1, SPAN_MAX.0, 3).unwrap();
+                spans.iter().for_each(|span| all.record(*span).unwrap());
+                all
+            };
+            let packed = |all: &hdrhistogram::Histogram<u64>| {
+                Packed::of(all.iter_recorded().map(|v| (Nanos(v.value_iterated_to()), v.count_at_value())))
+            };
+            let (mut oracle, others) = (of(&spans), of(&more));
+            let merged = packed(&oracle).merged(&packed(&others));
+            oracle.add(&others).unwrap();
+            prop_assert_eq!(&merged, &packed(&oracle));
+            for q in [q, 0.0, 0.5, 1.0] {
+                prop_assert_eq!(merged.quantile(q), oracle.value_at_quantile(q), "{}", q);
+            }
+            prop_assert_eq!(merged.ends(), Some((oracle.min(), oracle.max())));
+            prop_assert!((merged.mean() / oracle.mean() - 1.0).abs() < 1e-9);
+            prop_assert!((merged.sd() - oracle.stdev()).abs() <= 1e-9 * oracle.stdev().max(1.0));
         }
 
         #[test]
