@@ -88,7 +88,7 @@ fn a_format_that_cannot_show_a_record_names_those_that_can() {
         "{}",
         said(&of_run)
     );
-    let of_load = output(&["report", &path("load.json"), "--format", "html"]);
+    let of_load = output(&["report", &path("load.json"), "--format", "picture"]);
     assert_eq!(of_load.status.code(), Some(2));
     assert!(said(&of_load).contains("k6-summary, hgrm"), "{}", said(&of_load));
     let unknown = output(&["report", &path("run.json"), "--format", "pdf"]);

@@ -13,7 +13,7 @@ fn the_record_of_a_load_is_shown_again() {
     assert_eq!(stdout(&again), stdout(&first), "{}", said(&again));
     let refused = output(&["report", path, "--format", "pairs-csv"]);
     assert_eq!(refused.status.code(), Some(2));
-    assert!(said(&refused).contains("one of text, markdown, csv,"), "{}", said(&refused));
+    assert!(said(&refused).contains("one of text, markdown, html, csv,"), "{}", said(&refused));
     let refused = output(&["report", path, "--figures", dir.path().join("f").to_str().unwrap()]);
     assert_eq!(refused.status.code(), Some(2), "{}", said(&refused));
     let examined = output(&["doctor", path]);
