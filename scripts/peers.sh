@@ -42,6 +42,7 @@ readonly PEERS=(
   chromium:chromium
   node:nodejs
   npm:npm
+  /usr/share/fonts/truetype/dejavu/DejaVuSans.ttf:fonts-dejavu-core
 )
 readonly POLICY=/usr/sbin/policy-rc.d
 
