@@ -23,7 +23,9 @@ pub(crate) const BELOW: f64 = 30.0;
 /// Room for a name.
 pub(crate) const NAME: f64 = 140.0;
 pub(crate) const FONT: f64 = 13.0;
-const PLOT: (f64, f64) = (150.0, 384.0);
+const PLOT: (f64, f64) = (150.0, 364.0);
+/// Digits are narrower than letters.
+const FONT_SMALL: f64 = 11.0;
 const BAR: f64 = 15.0;
 /// With more visits in a plot than this, they are left out: the interval stays.
 const VISITS_MAX: usize = 1200;
@@ -168,8 +170,9 @@ fn row(
         None if figure.visits.is_empty() => String::new(),
         None => format!("{} visits", figure.visits.len()),
     };
-    let room = (WIDTH - PLOT.1 - 6.0, FONT);
-    row.fitted("t said", (WIDTH, centre - 2.0), Anchor::End, &value(standing, metric), room);
-    row.fitted("t tick", (WIDTH, centre + 13.0), Anchor::End, &values, room);
+    let room = WIDTH - PLOT.1 - 6.0;
+    let said = value(standing, metric);
+    row.fitted("t said", (WIDTH, centre - 2.0), Anchor::End, &said, (room, FONT));
+    row.fitted("t tick", (WIDTH, centre + 13.0), Anchor::End, &values, (room, FONT_SMALL));
     row
 }

@@ -95,7 +95,7 @@ pub(crate) fn forest(view: &CellView, metric: Metric) -> Option<Drawing> {
 pub(crate) fn caption(view: &CellView, metric: Metric) -> Option<String> {
     let reference = reference(&view.run, &view.ranking, metric)?;
     let name = name_of(&view.run.plan.contenders, reference);
-    Some(format!("Ratio to {name}. At 2x a contender {} {name}", metric.info().twice))
+    Some(format!("Times as good as {name}: at 2x a contender {} {name}", metric.info().twice))
 }
 
 /// Every contender that was compared with the reference, and the reference, best first.
@@ -217,8 +217,8 @@ fn domain(rows: &[RatioRow], margin: f64) -> (f64, f64) {
 
 fn axis(svg: &mut Svg, scale: &Scale, bottom: f64, margin: f64) {
     svg.text("t head", (PLOT.0, TOP - 12.0), Anchor::Start, "\u{2190} worse");
-    svg.text("t head", (PLOT.1, TOP - 12.0), Anchor::End, "better \u{2192}");
-    svg.text("t head", (SAID, TOP - 12.0), Anchor::Start, "ratio [95 %]");
+    svg.text("t head", (PLOT.1 - 8.0, TOP - 12.0), Anchor::End, "better \u{2192}");
+    svg.text("t head", (SAID, TOP - 12.0), Anchor::Start, "times as good [95 %]");
     let (low, high) = (scale.at(1.0 - margin.clamp(0.0, 0.99)), scale.at(1.0 + margin));
     svg.rect("band down", (low, TOP), (high - low, bottom - TOP), 0.0);
     let mut foot = Svg::default();

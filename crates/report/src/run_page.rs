@@ -30,7 +30,7 @@ use crate::table::{Depth, Table};
 use crate::trust::{facts, grade, trust};
 use crate::visit_plot::{self as visits, visit_plot};
 use crate::what_was_run::{ContenderSettings, Parity, Skipped, parity, settings, skipped};
-use crate::wording::plain;
+use crate::wording::{name_of, plain};
 
 /// Metrics that are drawn before everything else; the others follow below.
 const METRICS_FIRST: usize = 2;
@@ -75,6 +75,8 @@ pub(crate) struct PageData {
     failures: Vec<Failure>,
     skipped: Vec<Skipped>,
     contenders: Vec<String>,
+    /// What contenders are compared with unless the reader chooses.
+    reference: String,
     parity: Vec<Parity>,
     settings: Vec<ContenderSettings>,
     facts: Vec<(&'static str, String)>,
@@ -92,6 +94,8 @@ pub(crate) struct PageData {
 struct TrustBox {
     word: &'static str,
     class: &'static str,
+    /// What the word means.
+    meaning: &'static str,
     /// Why the word is not better.
     reasons: Vec<String>,
     /// "3 more: see the findings"; empty if all are named.
@@ -233,6 +237,7 @@ fn frame(record: &RunRecord) -> PageData {
         trust: TrustBox {
             word: grade.word(),
             class: grade.class(),
+            meaning: grade.meaning(),
             reasons,
             more,
             facts: facts(record, None),
@@ -249,6 +254,12 @@ fn frame(record: &RunRecord) -> PageData {
         failures: joined_failures(record),
         skipped: skipped(record),
         contenders: record.plan.contenders.iter().map(|one| plain(&one.name)).collect(),
+        reference: match record.plan.reference {
+            Some(index) => {
+                format!("{}, as the study does", name_of(&record.plan.contenders, index))
+            }
+            None => "the best".to_owned(),
+        },
         parity: parity(record),
         settings: settings(record),
         facts: run_facts(record),

@@ -32,6 +32,15 @@ impl Grade {
         }
     }
 
+    /// What the word means, before the reasons.
+    pub(crate) fn meaning(self) -> &'static str {
+        match self {
+            Self::Reliable => "Nothing that was seen limits the answer.",
+            Self::Limited => "The answer holds within these limits:",
+            Self::Unusable => "Do not use the answer:",
+        }
+    }
+
     /// Its class in a page.
     pub(crate) fn class(self) -> &'static str {
         match self {

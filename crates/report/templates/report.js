@@ -224,8 +224,8 @@ function drawForest(svg, cell, metric, reference) {
   };
   const line = (where, cls, from, to) => where.push(element("line", { class: cls, x1: from[0], y1: from[1], x2: to[0], y2: to[1] }));
   text(made, "t head", [PLOT[0], TOP - 12], "start", "\u2190 worse");
-  text(made, "t head", [PLOT[1], TOP - 12], "end", "better \u2192");
-  text(made, "t head", [SAID, TOP - 12], "start", "ratio [95 %]");
+  text(made, "t head", [PLOT[1] - 8, TOP - 12], "end", "better \u2192");
+  text(made, "t head", [SAID, TOP - 12], "start", "times as good [95 %]");
   const band = [x(1 - Math.min(0.99, margin)), x(1 + margin)];
   made.push(element("rect", { class: "band down", x: band[0], y: TOP, width: band[1] - band[0], height: bottom - TOP }));
   const foot = element("g", { class: "foot", transform: `translate(0 ${bottom})` });
@@ -286,7 +286,7 @@ function drawForest(svg, cell, metric, reference) {
     made.push(group);
   });
   const title = svg.querySelector(":scope > title"), about = svg.querySelector(":scope > desc");
-  about.textContent = `${data().metrics[metric].title}, ratio to ${data().contenders[reference]}, above 1 is better. ${sentences.join("; ")}.`;
+  about.textContent = `${data().metrics[metric].title}, times as good as ${data().contenders[reference]}. ${sentences.join("; ")}.`;
   delete svg.dataset.full;
   svg.setAttribute("viewBox", `0 0 ${WIDTH} ${bottom + BELOW}`);
   svg.replaceChildren(title, about, ...made);
@@ -313,7 +313,7 @@ function showReference() {
     if (has) {
       drawForest(svg, cell, metric, reference);
       const name = data().contenders[reference];
-      caption.textContent = `Ratio to ${name}. At 2x a contender ${data().metrics[metric].twice} ${name}`;
+      caption.textContent = `Times as good as ${name}: at 2x a contender ${data().metrics[metric].twice} ${name}`;
     } else {
       const [box, nodes, words] = originals.get(figure);
       delete svg.dataset.full;

@@ -8,8 +8,9 @@ use std::{env, fs};
 
 use joust_report::Options;
 use record::{
-    Course, Interval, LoadRecord, MachineSeries, Metric, PairVerdict, RunRecord, Surroundings,
-    Verdict, Visit,
+    Course, HistoryChange, HistoryMachine, HistoryPoint, HistoryRecord, HistoryRun, HistorySeries,
+    Interval, LoadRecord, MachineSeries, Metric, PairVerdict, RunRecord, Surroundings, Verdict,
+    Visit,
 };
 use units::Nanos;
 
@@ -69,11 +70,74 @@ fn write_pages(folder: &Path) {
     write("cells.html", render(&with_courses(testdata::celled())));
     write("failed.html", render(&testdata::all_failed()));
     write("large.html", render(&large()));
+    let history = history();
+    write("index.html", joust_report::index_page(&history).into_bytes());
+    let trend = joust_report::trend_page("quick", "nginx", &history.series);
+    write("trend.html", trend.into_bytes());
     let mut load = testdata::load();
     split(&mut load);
     load.machine = Some(Box::new(series()));
     let of_load = html.load.as_ref().unwrap();
     write("load.html", of_load.bytes(&load, &Options::default()));
+}
+
+/// Twelve runs; with the seventh a figure becomes worse.
+fn history() -> HistoryRecord {
+    let started = |id: i64| format!("2026-11-{id:02}T11:14:03Z");
+    let run = |id: i64| HistoryRun {
+        id,
+        study: "quick".to_owned(),
+        started: started(id),
+        seconds: 80.0,
+        joust: "0.1.0".to_owned(),
+        machine: HistoryMachine { cpu_model: "EPYC".to_owned(), ..HistoryMachine::default() },
+        path: "/r/run.json".to_owned(),
+        is_there: true,
+        contenders: vec!["nginx".to_owned(), "joust reactor".to_owned()],
+        cells: 1,
+        blocks: 8,
+    };
+    let point = |id: i64| {
+        let mean = if id < 7 { 1000.0 } else { 900.0 };
+        HistoryPoint {
+            run: id,
+            started: started(id),
+            mean,
+            low: Some(0.98 * mean),
+            high: Some(1.02 * mean),
+            n: 8,
+            version: "a/1".to_owned(),
+            configuration: String::new(),
+            joust: "0.1.0".to_owned(),
+            withheld: (id == 9).then(|| "errors_as_speed".to_owned()),
+        }
+    };
+    let change = HistoryChange {
+        run: 7,
+        started: started(7),
+        before: 1000.0,
+        after: 900.0,
+        ratio: 0.9,
+        low: 0.88,
+        high: 0.92,
+        with: Vec::new(),
+    };
+    let series = HistorySeries {
+        study: "quick".to_owned(),
+        contender: "nginx".to_owned(),
+        cell: String::new(),
+        metric: Metric::Throughput,
+        machine: HistoryMachine::default(),
+        points: (1..=12).map(point).collect(),
+        changes: vec![change],
+        points_needed: 10,
+    };
+    HistoryRecord {
+        format: HistoryRecord::FORMAT.to_owned(),
+        database: "h.sqlite".to_owned(),
+        runs: (1..=12).map(run).collect(),
+        series: vec![series],
+    }
 }
 
 /// Every visit with a course, and the machine's counters.

@@ -1,5 +1,6 @@
 // Drives the pages of a folder in a browser, by mouse and by keyboard, and ends with 1 if anything is wrong.
-// usage: node check.cjs MODULES CHROMIUM FOLDER [SCREENSHOTS]; the folder has run.html, cells.html, large.html, load.html.
+// usage: node check.cjs MODULES CHROMIUM FOLDER [SCREENSHOTS]; the folder has run.html,
+// cells.html, large.html, failed.html, load.html, index.html, trend.html.
 "use strict";
 const path = require("node:path");
 const { pathToFileURL } = require("node:url");
@@ -74,7 +75,7 @@ async function checkRun(browser) {
   await page.focus("#reference");
   await page.keyboard.press("ArrowDown");
   await page.waitForFunction(() => location.hash.includes("ref="));
-  check((await page.locator(".against .caption").first().textContent()).startsWith("Ratio to "), "the caption names the reference");
+  check((await page.locator(".against .caption").first().textContent()).startsWith("Times as good as "), "the caption names the reference");
   // Hide a contender, by keyboard; its rows and curves go, and come back.
   const rows = () => visible(page, "#answer .metric figure:first-child g.row");
   const [before, curves] = [await rows(), await visible(page, "g[data-c] > path.curve")];
@@ -167,6 +168,21 @@ async function checkLarge(browser) {
   await page.close();
 }
 
+// The list of runs: found by a word, sorted, and two of them compared by keyboard.
+async function checkIndex(browser) {
+  const page = await open(browser, "index.html");
+  const rows = () => visible(page, "#runs tbody tr");
+  const all = await rows();
+  await page.locator("#runs input[type=search]").fill("2026-11-07");
+  check((await rows()) === 1 && all === 12, "a search finds the run of a day");
+  await page.locator("#runs input[type=search]").fill("");
+  await page.locator('input[name="base"][value="3"]').focus();
+  await page.keyboard.press("Space");
+  const form = await page.evaluate(() => new URLSearchParams(new FormData(document.querySelector("form"))).toString());
+  check(form === "base=3&candidate=12", `two runs are chosen: ${form}`);
+  await page.close();
+}
+
 async function checkLoad(browser) {
   const page = await open(browser, "load.html");
   check((await page.locator(".tiles dd").count()) === 5, "five tiles");
@@ -186,7 +202,7 @@ async function checkWithoutScripts(browser) {
 }
 
 async function look(browser) {
-  for (const name of ["run.html", "cells.html", "load.html", "failed.html"]) {
+  for (const name of ["run.html", "cells.html", "load.html", "failed.html", "index.html", "trend.html"]) {
     for (const colorScheme of ["light", "dark"]) {
       for (const width of [1280, 800, 400]) {
         // axe is no script of the page, whose policy would keep it out; all other parts are under the policy.
@@ -208,7 +224,7 @@ async function look(browser) {
 
 (async () => {
   const browser = await driver.launch({ executablePath: chromium, args: FLAGS });
-  for (const part of [checkRun, checkCells, checkLarge, checkLoad, checkWithoutScripts, look]) {
+  for (const part of [checkRun, checkCells, checkLarge, checkIndex, checkLoad, checkWithoutScripts, look]) {
     try {
       await part(browser);
     } catch (error) {
