@@ -5,8 +5,8 @@ use std::io::IsTerminal as _;
 use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressStyle};
-use lab::session::{PlannedVisit, Progress, Watch};
-use record::{Interval, LoadStop, Plan, Skipped, Visit};
+use lab::session::{PlannedVisit, Watch};
+use record::{Interval, LoadStop, Plan, Progress, Skipped, Visit};
 use units::PerSecond;
 
 /// Shows the progress of a run.
@@ -51,14 +51,7 @@ impl Drop for Screen {
 impl Watch for Screen {
     fn planned(&mut self, plan: &Plan, skipped: &[Skipped]) {
         self.names = plan.contenders.iter().map(|contender| contender.name.clone()).collect();
-        // Wrapped at words: a terminal would break its line inside one.
-        report::wrapped(&plan.question, crate::terminal::report_options().width)
-            .iter()
-            .for_each(|line| self.say(line));
-        for left_out in skipped {
-            let Skipped { name, reason, remedy } = left_out;
-            self.say(&format!("leaving out {name}: {reason}. To get it: {remedy}"));
-        }
+        planned_lines(plan, skipped).iter().for_each(|line| self.say(line));
     }
 
     fn discovery_begins(&mut self, contender: usize) {
@@ -84,6 +77,16 @@ impl Watch for Screen {
     fn message(&mut self, text: &str) {
         self.say(text);
     }
+}
+
+/// The question of a run, and who is left out; wrapped at words, since a terminal would break a line inside one.
+pub fn planned_lines(plan: &Plan, skipped: &[Skipped]) -> Vec<String> {
+    let width = crate::terminal::report_options().width;
+    let left_out = |Skipped { name, reason, remedy }: &Skipped| {
+        format!("leaving out {name}: {reason}. To get it: {remedy}")
+    };
+    let all = std::iter::once(plan.question.clone()).chain(skipped.iter().map(left_out));
+    all.flat_map(|line| report::wrapped(&line, width)).collect()
 }
 
 /// A line on a terminal that says what joust waits for before a run.

@@ -1,6 +1,7 @@
 //! `joust run`: makes a plan from a study, runs it, and writes a folder of reports and an exit code.
 
 mod brief;
+mod watch;
 
 use std::path::{Path, PathBuf};
 
@@ -16,9 +17,10 @@ use report::{OUTPUTS, Options, Written};
 use units::Nanos;
 
 use crate::output;
-use crate::progress::Screen;
 use crate::run_file::{self, resume_command};
+use crate::screen::Wish;
 use crate::trouble::{Ended, Trouble};
+use watch::RunScreen;
 
 /// Most studies that are listed after a mistyped name.
 const STUDIES_NAMED_MAX: usize = 20;
@@ -63,6 +65,9 @@ pub struct Args {
     /// Print only the last line
     #[arg(short, long)]
     quiet: bool,
+    /// A progress bar instead of the live screen
+    #[arg(long)]
+    plain: bool,
 }
 
 pub fn main(args: &Args) -> Result<Ended, Trouble> {
@@ -101,7 +106,8 @@ pub fn main(args: &Args) -> Result<Ended, Trouble> {
         journal: Some(folder.path().to_owned()),
         earlier,
     };
-    let mut screen = Screen::new(args.quiet);
+    let wish = Wish { quiet: args.quiet, plain: args.plain };
+    let mut screen = RunScreen::new(wish, interrupt);
     let run = runner::run(plan, &options, &mut screen, interrupt).map_err(|error| {
         // It failed before anything was measured, so there is nothing new to continue from.
         if options.earlier.is_none() {

@@ -1,9 +1,11 @@
 //! What a person sees on stderr while a load runs; stdout stays free for the record. Chooses between a live picture, a
 //! progress line on a terminal that cannot draw one, an occasional line in a log, and nothing. `report::live` draws the
-//! picture. Start reading at [`Screen::new`].
+//! picture. The picture of a run is here too; `run/watch.rs` chooses it. Start reading at [`Screen::new`].
 
 mod aside;
+mod load_scene;
 mod picture;
+mod run_scene;
 mod tty;
 
 use std::io::IsTerminal as _;
@@ -15,7 +17,8 @@ use units::Nanos;
 
 use crate::progress::LoadLine;
 pub use aside::Aside;
-use picture::Picture;
+use load_scene::LoadPicture;
+pub use run_scene::RunPicture;
 
 /// Shows a load to a person until it is dropped. It sees finished intervals, never single requests.
 pub struct Screen {
@@ -32,7 +35,7 @@ pub struct Wish {
 }
 
 enum Shown {
-    Picture(Box<Picture>),
+    Picture(Box<LoadPicture>),
     Lines(Box<Aside>),
     Nothing,
 }
@@ -61,16 +64,16 @@ impl Shown {
         if !std::io::stderr().is_terminal() {
             return Self::log(plan.stop);
         }
-        if wish.plain || !tty::can_draw() {
+        if wish.plain || !can_draw() {
             return Self::line(plan.stop);
         }
         let view = View {
             colour: console::colors_enabled_stderr(),
-            unicode: speaks_unicode(),
+            unicode: crate::terminal::speaks_unicode(),
             ..View::default()
         };
         // A terminal that cannot be drawn on can still show a line.
-        Picture::begin(plan, view, interrupt)
+        LoadPicture::begin(plan, view, interrupt)
             .map_or_else(|_| Self::line(plan.stop), |picture| Self::Picture(Box::new(picture)))
     }
 
@@ -100,14 +103,9 @@ impl Shown {
     }
 }
 
-/// Whether the locale is UTF-8. Most containers set no locale, and the terminal outside speaks UTF-8.
-fn speaks_unicode() -> bool {
-    let set = |name| std::env::var(name).ok().filter(|locale| !locale.is_empty());
-    let locale = ["LC_ALL", "LC_CTYPE", "LANG"].into_iter().find_map(set);
-    locale.is_none_or(|locale| {
-        let locale = locale.to_ascii_lowercase();
-        locale.contains("utf-8") || locale.contains("utf8")
-    })
+/// Whether stderr is a terminal that can be drawn on.
+pub fn can_draw() -> bool {
+    std::io::stderr().is_terminal() && tty::can_draw()
 }
 
 /// Time between two lines in a log; a shorter load prints none.

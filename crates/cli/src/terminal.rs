@@ -13,8 +13,12 @@ pub fn say(line: &str) {
 /// Columns of the terminal on stdout, 100 without a terminal.
 pub fn columns() -> usize {
     let terminal = console::Term::stdout().size_checked();
-    terminal.map_or(100, |(_, columns)| usize::from(columns)).clamp(60, 200)
+    let columns = terminal.map_or(100, |(_, columns)| usize::from(columns));
+    columns.clamp(report::WIDTH_MIN, WIDTH_MAX)
 }
+
+/// Widest report: longer lines are not found again at their left end.
+const WIDTH_MAX: usize = 200;
 
 /// Width of prose: a line of more than 100 columns is hard to read, and a narrow terminal is used fully.
 pub fn prose_options() -> Options {
@@ -23,12 +27,26 @@ pub fn prose_options() -> Options {
     Options { width: columns.clamp(report::PROSE_WIDTH_MIN, 100), ..report_options() }
 }
 
-/// Whether stdout may have colour: a terminal, and NO_COLOR is not set.
+/// Whether stdout may have colour: on a terminal unless NO_COLOR is set, and elsewhere only if CLICOLOR_FORCE is.
 pub fn colour() -> bool {
-    io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
+    let is_set = |name| std::env::var_os(name).is_some_and(|value| !value.is_empty());
+    let is_forced =
+        std::env::var_os("CLICOLOR_FORCE").is_some_and(|value| !value.is_empty() && value != "0");
+    !is_set("NO_COLOR") && (is_forced || io::stdout().is_terminal())
 }
 
-/// Width and colour of reports on this terminal.
+/// Width, colour and characters of reports on this terminal. A report that goes to a file has all characters.
 pub fn report_options() -> Options {
-    Options { width: columns(), colour: colour(), ..Options::default() }
+    let unicode = speaks_unicode() || !io::stdout().is_terminal();
+    Options { width: columns(), colour: colour(), unicode, ..Options::default() }
+}
+
+/// Whether the locale is UTF-8. Most containers set no locale, and the terminal outside speaks UTF-8.
+pub fn speaks_unicode() -> bool {
+    let set = |name| std::env::var(name).ok().filter(|locale| !locale.is_empty());
+    let locale = ["LC_ALL", "LC_CTYPE", "LANG"].into_iter().find_map(set);
+    locale.is_none_or(|locale| {
+        let locale = locale.to_ascii_lowercase();
+        locale.contains("utf-8") || locale.contains("utf8")
+    })
 }

@@ -424,6 +424,15 @@ fn cautions(base: &RunRecord, candidate: &RunRecord, metrics: &[Metric]) -> Vec<
         if let Ending::Incomplete { reason } = &run.ending {
             cautions.push(format!("the {which} run is incomplete: {reason}"));
         }
+        if let Ending::Stopped { blocks } = &run.ending {
+            cautions.push(format!("the {which} run was stopped by its user after block {blocks}"));
+        }
+        for skip in run.user_skips() {
+            let (name, block) = (&run.plan.contenders[skip.contender].name, skip.block + 1);
+            cautions.push(format!(
+                "in the {which} run {name} was skipped by the user in block {block}"
+            ));
+        }
     }
     if metrics.contains(&Metric::Memory) {
         cautions.extend(of_memory(base, candidate));

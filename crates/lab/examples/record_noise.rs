@@ -12,9 +12,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use joust_lab::runner::{RunOptions, run};
-use joust_lab::session::{PlannedVisit, Progress, Watch};
+use joust_lab::session::{PlannedVisit, Watch};
 use joust_lab::study;
-use record::{Metric, RunRecord, Visit};
+use record::{Metric, Progress, RunRecord, Visit};
 use units::{Nanos, Share};
 
 const SERVERS: [&str; 3] = ["apache event", "lighttpd", "nginx"];

@@ -76,9 +76,9 @@ impl<'a> Costs<'a> {
         assert!(self.made_again <= self.made, "a visit is made before it is made again");
     }
 
-    /// Whether a visit was made at all.
-    pub(crate) fn saw_any(&self) -> bool {
-        self.made > 0
+    /// Visits made so far.
+    pub(crate) fn made(&self) -> u64 {
+        self.made
     }
 
     /// Takes the time from the end of a block to where the next could begin.

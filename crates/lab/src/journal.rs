@@ -5,7 +5,9 @@ use std::fs::{self, File};
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
-use record::{CpuLayout, Ending, Facts, Integrity, Journal, NetworkKind, RunRecord, Setup, Visit};
+use record::{
+    CpuLayout, Ending, Facts, Integrity, Journal, NetworkKind, RunRecord, Setup, UserSkip, Visit,
+};
 use units::Nanos;
 
 use crate::error::LabError;
@@ -27,8 +29,9 @@ impl Keeping {
     /// Creates it in `folder`, with the existing visits.
     pub(crate) fn begin(folder: &Path, journal: &Journal) -> Result<Self, LabError> {
         let path = folder.join(NAME);
-        let text =
-            journal.visits.iter().fold(journal.head(), |text, visit| text + &Journal::line(visit));
+        let visits = journal.visits.iter().map(Journal::line);
+        let skips = journal.skips.iter().copied().map(Journal::skip_line);
+        let text = visits.chain(skips).fold(journal.head(), |text, line| text + &line);
         // Written under another name, then renamed: the journal that a run resumes from is whole or untouched.
         let beside = folder.join(format!(".{NAME}.new"));
         let file = File::create(&beside).and_then(|mut file| {
@@ -46,7 +49,15 @@ impl Keeping {
     /// Adds a visit without a sync to the disk. It must survive a killed process, not a power cut, and a sync would
     /// keep the disk busy during the next visit.
     pub(crate) fn keep(&mut self, visit: &Visit) -> Result<(), LabError> {
-        let line = Journal::line(visit);
+        self.add(&Journal::line(visit))
+    }
+
+    /// Adds a contender that the user had skipped.
+    pub(crate) fn keep_skip(&mut self, skip: UserSkip) -> Result<(), LabError> {
+        self.add(&Journal::skip_line(skip))
+    }
+
+    fn add(&mut self, line: &str) -> Result<(), LabError> {
         let written = self.file.write_all(line.as_bytes());
         written.map_err(|cause| LabError::Write { path: self.path.clone(), cause })
     }
@@ -75,7 +86,7 @@ pub fn go_on(folder: &Path) -> Result<Earlier, LabError> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
             let run = read_run(folder)?;
             if !matches!(run.ending, Ending::Incomplete { .. }) {
-                return Err(refused("it is complete; --repeat-of measures more of it".to_owned()));
+                return Err(refused("it has ended; --repeat-of measures more of it".to_owned()));
             }
             Journal::of(&run)
         }
@@ -83,12 +94,14 @@ pub fn go_on(folder: &Path) -> Result<Earlier, LabError> {
     };
     let block = journal.visits.iter().map(|visit| visit.block).max().unwrap_or(0);
     let elapsed = elapsed(&journal);
-    let before = EarlierVisits { visits: journal.visits.clone(), elapsed, block, floor: 0 };
+    let (visits, skips) = (journal.visits.clone(), journal.skips.clone());
+    let before = EarlierVisits { visits, elapsed, block, floor: 0, skips };
     Ok(Earlier { journal, before })
 }
 
-/// Repeats the plan of that run: as many blocks again, judged together with the existing visits. `folder` is its
-/// folder of results, or its run file.
+/// Repeats the plan of that run: as many blocks again, judged together with the existing visits. Contenders that the
+/// user had skipped take part again: their pairs rest on the blocks that have both. `folder` is its folder of results,
+/// or its run file.
 ///
 /// # Errors
 /// [`LabError::Earlier`]: there is no run file, or it cannot be read.
@@ -100,7 +113,9 @@ pub fn repeat(folder: &Path) -> Result<Earlier, LabError> {
     journal.plan.budget = journal.plan.budget.saturating_add(elapsed);
     // The study's own minimum stays in the plan: repeating a run does not make its blocks too few.
     let floor = journal.plan.blocks.min.saturating_add(block);
-    let before = EarlierVisits { visits: journal.visits.clone(), elapsed, block, floor };
+    journal.skips.clear();
+    let visits = journal.visits.clone();
+    let before = EarlierVisits { visits, elapsed, block, floor, skips: Vec::new() };
     Ok(Earlier { journal, before })
 }
 
@@ -218,6 +233,7 @@ mod tests {
                 Visit::default(),
                 Visit { surroundings: Some(around), ..Visit::default() },
             ],
+            skips: Vec::new(),
         }
     }
 

@@ -7,8 +7,8 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use record::{
-    Contender, ContenderFacts, CpuLayout, ExpectedBody, LoadPlan, LoadRecord, NetworkKind, Plan,
-    SearchPlan, Visit, VisitState, Workload,
+    Contender, ContenderFacts, CpuLayout, ExpectedBody, Finding, LoadPlan, LoadRecord, NetworkKind,
+    Plan, RunRecord, SearchPlan, UserSkip, Visit, VisitState, Workload,
 };
 use units::Nanos;
 
@@ -61,6 +61,7 @@ pub(crate) struct Machine<'a> {
     /// Time that earlier parts of the run took.
     elapsed: Nanos,
     keeping: Option<Keeping>,
+    so_far: Option<Box<RunRecord>>,
     tools: Tools,
     /// What each contender answered when it was asked alone, by contender and path.
     bodies: BTreeMap<(usize, String), ExpectedBody>,
@@ -91,6 +92,8 @@ pub(crate) struct GoingOn {
     pub(crate) tools: Tools,
     /// Where all visits are made.
     pub(crate) ground: MachineLayout,
+    /// The run without a visit, for the doctor to look at what there is.
+    pub(crate) so_far: Option<Box<RunRecord>>,
 }
 
 /// CPUs and network of all visits of a run.
@@ -131,7 +134,7 @@ impl<'a> Machine<'a> {
         going_on: GoingOn,
     ) -> Result<Self, LabError> {
         let began = sys::clock::monotonic();
-        let GoingOn { elapsed, keeping, tools, ground } = going_on;
+        let GoingOn { elapsed, keeping, tools, ground, so_far } = going_on;
         let MachineLayout { layout, loopback } = ground;
         let scratch = server::scratch().map_err(failed("cannot make a folder below /tmp"))?;
         let docroot = server::site(scratch.path(), &plan.pages())
@@ -153,6 +156,7 @@ impl<'a> Machine<'a> {
             began,
             elapsed,
             keeping,
+            so_far,
             tools,
             bodies: BTreeMap::new(),
             killed: BTreeSet::new(),
@@ -495,6 +499,21 @@ impl Stage for Machine<'_> {
 
     fn keep(&mut self, visit: &Visit) -> Result<(), LabError> {
         self.keeping.as_mut().map_or(Ok(()), |keeping| keeping.keep(visit))
+    }
+
+    fn keep_skip(&mut self, skip: UserSkip) -> Result<(), LabError> {
+        self.keeping.as_mut().map_or(Ok(()), |keeping| keeping.keep_skip(skip))
+    }
+
+    fn examine(
+        &mut self,
+        contenders: &[ContenderFacts],
+        visits: Vec<Visit>,
+    ) -> (Vec<Visit>, Vec<Finding>) {
+        let Some(run) = &mut self.so_far else { return (visits, Vec::new()) };
+        (run.contenders, run.visits) = (contenders.to_vec(), visits);
+        let findings = doctor::examine(run);
+        (std::mem::take(&mut run.visits), findings)
     }
 
     fn visit(&mut self, planned: PlannedVisit) -> Result<Option<Visit>, LabError> {

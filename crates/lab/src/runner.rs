@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 
 use record::{
-    Analysis, Contender, Ending, Integrity, Journal, Plan, RunRecord, Setup, Skipped, Verdict,
-    Workload,
+    Analysis, Contender, CpuLayout, Ending, Facts, Integrity, Journal, Plan, RunRecord, Setup,
+    Skipped, UserSkip, Verdict, Workload,
 };
 
 use crate::adapters::{self, Missing, Search};
@@ -19,7 +19,7 @@ use crate::machine::{GoingOn, Installed, Machine, MachineLayout, Tool, Tools};
 use crate::session::{EarlierVisits, Stage as _, Watch, play};
 use crate::study;
 use crate::trial;
-use crate::verdict::verdicts;
+use crate::verdict::verdicts_after_skips;
 
 /// What a run needs in addition to its plan.
 #[derive(Debug, Default, Clone)]
@@ -126,6 +126,7 @@ pub fn run(
         check_setup(&journal, &setup, ground.network())?;
         (started, skipped, before) = (journal.started, journal.skipped, made);
     }
+    watch.placed(&ground.layout);
     watch.planned(&plan, &skipped);
     adapters::notes(&plan).iter().for_each(|note| watch.message(note));
     let journal = Journal {
@@ -136,36 +137,58 @@ pub fn run(
         skipped: skipped.clone(),
         setup,
         visits: before.visits.clone(),
+        skips: before.skips.clone(),
     };
     let folder = options.journal.as_deref();
     let keeping = folder.map(|folder| Keeping::begin(folder, &journal)).transpose()?;
     // The time before the first server counts too: looking for programs takes a second if one is a JVM's.
     let elapsed = before.elapsed + (sys::clock::monotonic() - begun);
-    let going_on = GoingOn { elapsed, keeping, tools, ground };
+    let so_far = RunRecord {
+        plan: plan.clone(),
+        layout: ground.layout.clone(),
+        ..nothing_yet(&options.joust_version, facts.clone())
+    };
+    let so_far = Some(Box::new(so_far));
+    let going_on = GoingOn { elapsed, keeping, tools, ground, so_far };
     let mut machine = Machine::new(&plan, &installed, interrupt, going_on)?;
     let layout = machine.layout().clone();
     let played = play(&plan, before, &mut machine, watch, interrupt)?;
     let seconds = machine.now().as_secs_f64();
     drop(machine);
     let mut record = RunRecord {
-        format: RunRecord::FORMAT.to_owned(),
-        joust: options.joust_version.clone(),
         started,
         seconds,
         ending: played.ending,
         plan,
-        facts,
         layout,
         contenders: played.contenders,
         skipped,
         visits: played.visits,
+        ..nothing_yet(&options.joust_version, facts)
+    };
+    conclude(&mut record);
+    Ok(record)
+}
+
+/// A record without a visit.
+fn nothing_yet(joust: &str, facts: Facts) -> RunRecord {
+    RunRecord {
+        format: RunRecord::FORMAT.to_owned(),
+        joust: joust.to_owned(),
+        started: String::new(),
+        seconds: 0.0,
+        ending: Ending::Blocks,
+        plan: Plan::default(),
+        facts,
+        layout: CpuLayout::default(),
+        contenders: Vec::new(),
+        skipped: Vec::new(),
+        visits: Vec::new(),
         findings: Vec::new(),
         verdicts: Vec::new(),
         analysis: Analysis::default(),
         integrity: Integrity::default(),
-    };
-    conclude(&mut record);
-    Ok(record)
+    }
 }
 
 /// Computes rates, findings, verdicts and analysis from the counts of a record: after a run, and
@@ -179,7 +202,8 @@ pub fn conclude(record: &mut RunRecord) {
         record.findings.iter().all(|one| one.contenders.iter().all(|index| known.contains(index))),
         "findings name contenders of the plan"
     );
-    record.verdicts = verdicts(&record.plan, &record.visits, &record.findings);
+    let skips: Vec<UserSkip> = record.user_skips().collect();
+    record.verdicts = verdicts_after_skips(&record.plan, &record.visits, &record.findings, &skips);
     record.analysis = analyse(&record.plan, &record.visits, &record.findings, &record.verdicts);
 }
 

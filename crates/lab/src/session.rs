@@ -4,13 +4,16 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use record::{ContenderFacts, Disturbance, Ending, Plan, Skipped, Visit, VisitState};
+use record::{
+    ContenderFacts, CpuLayout, Disturbance, Ending, Finding, PairSoFar, Plan, Progress, Skipped,
+    UserSkip, Visit, VisitState,
+};
 use units::Nanos;
 
 use crate::budget::{Costs, UnknownCost};
 use crate::error::LabError;
 use crate::schedule::Schedule;
-use crate::verdict::narrow_enough;
+use crate::verdict::{narrow_enough, pairs_so_far};
 
 /// How often a visit is repeated because the machine was disturbed. On an always disturbed machine the run would
 /// never end, so the last visit is used, and records its disturbance.
@@ -51,6 +54,25 @@ pub trait Stage {
         let _ = visit;
         Ok(())
     }
+
+    /// Keeps what the user had skipped, like a visit.
+    ///
+    /// # Errors
+    /// It cannot be written.
+    fn keep_skip(&mut self, skip: UserSkip) -> Result<(), LabError> {
+        let _ = skip;
+        Ok(())
+    }
+
+    /// What the doctor finds in the visits so far; gives the visits back. A stage without a doctor finds nothing.
+    fn examine(
+        &mut self,
+        contenders: &[ContenderFacts],
+        visits: Vec<Visit>,
+    ) -> (Vec<Visit>, Vec<Finding>) {
+        let _ = contenders;
+        (visits, Vec::new())
+    }
 }
 
 /// Which visit of the design.
@@ -87,8 +109,26 @@ pub struct Failure {
     pub answered: bool,
 }
 
-/// Receives the progress of a run. No measurement depends on it.
+/// What the user asks of a run while it goes on. It takes effect between two visits: no visit is cut short by it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Command {
+    /// End the run with its verdicts when the block is complete.
+    StopAfterBlock,
+    /// Take [`Command::StopAfterBlock`] back.
+    GoOn,
+    /// Visit this contender no more.
+    Skip {
+        /// Its index in the plan.
+        contender: usize,
+    },
+}
+
+/// Receives the progress of a run, and may ask for a few things. No measurement depends on it.
 pub trait Watch {
+    /// Which CPUs belong to the server and which to the generator: what is shown should keep off both.
+    fn placed(&mut self, layout: &CpuLayout) {
+        let _ = layout;
+    }
     /// The run begins: the plan with the contenders that are installed, and those that are not.
     fn planned(&mut self, plan: &Plan, skipped: &[Skipped]) {
         let _ = (plan, skipped);
@@ -109,19 +149,30 @@ pub trait Watch {
     fn message(&mut self, text: &str) {
         let _ = text;
     }
+    /// Whether [`Watch::pairs`] and [`Watch::findings`] are shown. If not, nothing is computed for them.
+    fn looks_closely(&self) -> bool {
+        false
+    }
+    /// A block has ended: what is known of the pairs of the primary metric.
+    fn pairs(&mut self, pairs: &[PairSoFar]) {
+        let _ = pairs;
+    }
+    /// A block has ended: what the doctor finds so far. Findings may come and go until the run ends.
+    fn findings(&mut self, findings: &[Finding]) {
+        let _ = findings;
+    }
+    /// The user's wish to skip a contender has been granted.
+    fn skipped(&mut self, skip: UserSkip) {
+        let _ = skip;
+    }
+    /// What the user asks for, one at a time; asked between visits.
+    fn take_command(&mut self) -> Option<Command> {
+        None
+    }
 }
 
 /// No progress is shown.
 impl Watch for () {}
-
-/// The progress of a run.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Progress {
-    /// Since the start of the run.
-    pub elapsed: Nanos,
-    /// Estimate of the time that is left, at most; narrow intervals may end the run sooner.
-    pub left: Nanos,
-}
 
 /// The result of a session.
 #[derive(Debug, Clone, PartialEq)]
@@ -146,6 +197,8 @@ pub struct EarlierVisits {
     /// Minimum number of blocks, existing ones included, before narrow intervals may end the run, if that is more
     /// than the plan's minimum.
     pub floor: u32,
+    /// Contenders that the user had skipped.
+    pub skips: Vec<UserSkip>,
 }
 
 /// Carries out `plan` on `stage` until its intervals are narrow, its blocks or its budget are used up, or `interrupt`
@@ -171,9 +224,13 @@ pub fn play(
         visits: before.visits,
         floor: before.floor,
         costs: Costs::new(plan),
+        stops_after_block: false,
+        examined: Examined::default(),
     };
     session.check_budget()?;
-    let ending = match session.discover() {
+    let discovered = session.discover();
+    before.skips.iter().for_each(|&skip| session.leave_out(skip));
+    let ending = match discovered {
         Ok(None) => session.blocks(before.block),
         Ok(Some(ending)) => Ok(ending),
         Err(error) => Err(error),
@@ -198,13 +255,26 @@ struct Standing {
     first_failures: u32,
     /// It failed when it was started alone, before the first block.
     given_up: bool,
+    /// The user had it skipped.
+    skipped: bool,
 }
 
 impl Standing {
     fn is_dropped(self) -> bool {
-        self.given_up || self.first_failures >= FIRST_FAILURES_MAX
+        self.given_up || self.skipped || self.first_failures >= FIRST_FAILURES_MAX
     }
 }
+
+/// When the doctor examined the visits so far, and how long that took.
+#[derive(Debug, Default, Clone, Copy)]
+struct Examined {
+    ended: Nanos,
+    took: Nanos,
+}
+
+/// A look at the visits so far waits for this many times as long as the last one took: it grows with the visits, and
+/// must not take a noticeable part of the budget.
+const EXAMINATION_PAUSE: u64 = 50;
 
 struct Session<'a> {
     plan: &'a Plan,
@@ -217,6 +287,9 @@ struct Session<'a> {
     /// [`EarlierVisits::floor`].
     floor: u32,
     costs: Costs<'a>,
+    /// The user wants the run to end with its block.
+    stops_after_block: bool,
+    examined: Examined,
 }
 
 impl Session<'_> {
@@ -300,6 +373,7 @@ impl Session<'_> {
             if block < first {
                 continue;
             }
+            self.obey(block)?;
             if self.left_in().len() < 2 {
                 let reason = "fewer than two contenders are left".to_owned();
                 return Ok(Ending::Incomplete { reason });
@@ -307,6 +381,9 @@ impl Session<'_> {
             let open = self.open_cells(block);
             if open.is_empty() {
                 return Ok(Ending::Narrow);
+            }
+            if self.stops_after_block && block_ended.is_some() {
+                return Ok(Ending::Stopped { blocks: block });
             }
             let now = self.stage.now();
             self.costs.paused(block_ended.map_or(Nanos::ZERO, |ended| now.saturating_sub(ended)));
@@ -317,6 +394,7 @@ impl Session<'_> {
                 return Ok(ending);
             }
             block_ended = Some(self.stage.now());
+            self.tell_so_far();
         }
         Ok(Ending::Blocks)
     }
@@ -329,7 +407,7 @@ impl Session<'_> {
         if now + block <= self.plan.budget {
             return Ok(true);
         }
-        if self.measured_any() || self.costs.saw_any() {
+        if self.measured_any() || self.costs.made() > 0 {
             return Ok(false);
         }
         let least = self.costs.block(&places, UnknownCost::Least);
@@ -372,6 +450,8 @@ impl Session<'_> {
                 if self.interrupted() {
                     return Ok(Some(broken_off()));
                 }
+                self.obey(block)?;
+                left.retain(|&(_, who)| !self.standing[who].is_dropped());
                 if self.standing[contender].is_dropped() {
                     continue;
                 }
@@ -494,6 +574,60 @@ impl Session<'_> {
         }
     }
 
+    /// Does what the user has asked for since the last visit.
+    fn obey(&mut self, block: u32) -> Result<(), LabError> {
+        while let Some(command) = self.watch.take_command() {
+            match command {
+                Command::StopAfterBlock => self.stops_after_block = true,
+                Command::GoOn => self.stops_after_block = false,
+                Command::Skip { contender } => self.skip(UserSkip { contender, block })?,
+            }
+        }
+        Ok(())
+    }
+
+    fn skip(&mut self, skip: UserSkip) -> Result<(), LabError> {
+        let is_left = self.standing.get(skip.contender).is_some_and(|one| !one.is_dropped());
+        if !is_left {
+            return Ok(());
+        }
+        let name = &self.plan.contenders[skip.contender].name;
+        if self.left_in().len() <= 2 {
+            let text = format!("{name} is not skipped: a comparison needs at least 2 contenders");
+            self.watch.message(&text);
+            return Ok(());
+        }
+        let block = skip.block + 1;
+        self.watch.message(&format!("{name} is skipped by the user from block {block} on"));
+        self.leave_out(skip);
+        self.stage.keep_skip(skip)
+    }
+
+    fn leave_out(&mut self, skip: UserSkip) {
+        self.standing[skip.contender].skipped = true;
+        self.contenders[skip.contender].skipped_in = Some(skip.block);
+        self.watch.skipped(skip);
+    }
+
+    /// Shows what the visits say so far. It happens between blocks, when nothing is measured.
+    fn tell_so_far(&mut self) {
+        if !self.watch.looks_closely() {
+            return;
+        }
+        self.watch.pairs(&pairs_so_far(self.plan, &self.visits, &self.left_in()));
+        let begun = self.stage.now();
+        let Examined { ended, took } = self.examined;
+        if begun.saturating_sub(ended) < Nanos(took.0.saturating_mul(EXAMINATION_PAUSE)) {
+            return;
+        }
+        let visits = std::mem::take(&mut self.visits);
+        let (visits, findings) = self.stage.examine(&self.contenders, visits);
+        self.visits = visits;
+        self.watch.findings(&findings);
+        let ended = self.stage.now();
+        self.examined = Examined { ended, took: ended.saturating_sub(begun) };
+    }
+
     fn left_in(&self) -> Vec<usize> {
         (0..self.standing.len()).filter(|&n| !self.standing[n].is_dropped()).collect()
     }
@@ -513,11 +647,14 @@ impl Session<'_> {
     fn progress(&mut self, block: u32, left: &[(usize, usize)], open: &[usize]) -> Progress {
         let elapsed = self.stage.now();
         let block_time = self.costs.block(&self.places(open), UnknownCost::Most);
-        let this_block = self.costs.visits(left, UnknownCost::Most).0;
-        let remaining = self.plan.budget.saturating_sub(elapsed + Nanos(this_block));
+        let left_of_block = self.costs.visits(left, UnknownCost::Most);
+        let remaining = self.plan.budget.saturating_sub(elapsed + left_of_block);
         let blocks =
             (remaining.0 / block_time.0.max(1)).min(u64::from(self.plan.blocks.max - block - 1));
-        Progress { elapsed, left: Nanos(this_block + blocks * block_time.0) }
+        let blocks_left = if self.stops_after_block { 0 } else { blocks as u32 };
+        let left = Nanos(left_of_block.0 + u64::from(blocks_left) * block_time.0);
+        let visits_seen = self.costs.made();
+        Progress { elapsed, left, left_of_block, blocks_left, block_time, visits_seen }
     }
 }
 

@@ -8,8 +8,8 @@
 //! - CPU time per request and memory are counted on the server itself, and remain valid.
 
 use record::{
-    BoundCause, Estimate, Finding, Metric, MetricKind, PairVerdict, Plan, Severity, ShortOf,
-    Verdict, Visit, VisitState,
+    BoundCause, Estimate, Finding, Metric, MetricKind, PairSoFar, PairVerdict, Plan, Severity,
+    ShortOf, UserSkip, Verdict, Visit, VisitState,
 };
 use stats::{BlockVisits, Decision, Held, Paired};
 
@@ -23,11 +23,22 @@ const FAILED_SHARE_MAX: f64 = 0.1;
 /// The verdict of every pair on every metric, cell by cell, the primary metric first, pairs in the order
 /// of the contenders. The ratio is that of the contender named first over the other.
 pub fn verdicts(plan: &Plan, visits: &[Visit], findings: &[Finding]) -> Vec<PairVerdict> {
+    verdicts_after_skips(plan, visits, findings, &[])
+}
+
+/// As [`verdicts`], in a run whose user had contenders skipped: all that is said of them is withheld. The user may
+/// have seen their figures, and a comparison that is broken off for its figures shows them too large or too small.
+pub fn verdicts_after_skips(
+    plan: &Plan,
+    visits: &[Visit],
+    findings: &[Finding],
+    skips: &[UserSkip],
+) -> Vec<PairVerdict> {
     let at = |cell: usize| {
         let visits = visits.iter().filter(|visit| visit.cell == cell).collect();
         let is_here = |finding: &&Finding| finding.cell.is_none_or(|seen| seen == cell);
         let findings = findings.iter().filter(is_here).collect();
-        Judge { plan, cell, visits, findings }
+        Judge { plan, cell, visits, findings, skips }
     };
     let judges: Vec<Judge<'_>> = (0..plan.cells.len()).map(at).collect();
     let mut said = vec![Vec::new(); judges.len()];
@@ -99,6 +110,33 @@ pub fn narrow_enough(plan: &Plan, cell: usize, visits: &[Visit], left_in: &[usiz
         .all(|(a, b)| table.paired(a, b).as_ref().is_some_and(is_narrow))
 }
 
+/// Most pairs that are looked at between two blocks. Of more, only those with the best contender of each cell are: an
+/// estimate takes some 10 us, and a run has up to some 20,000 pairs.
+const PAIRS_SO_FAR_MAX: usize = 400;
+
+/// What is known so far of the pairs of `left_in` on the primary metric, cell by cell.
+pub(crate) fn pairs_so_far(plan: &Plan, visits: &[Visit], left_in: &[usize]) -> Vec<PairSoFar> {
+    let metric = plan.metrics[0];
+    let all: usize = (0..plan.cells.len()).map(|cell| plan.pairs(cell).len()).sum();
+    let in_cell = |cell: usize| {
+        let here: Vec<&Visit> = visits.iter().filter(|visit| visit.cell == cell).collect();
+        let table = Table::new(plan, &here, metric);
+        let best = (all > PAIRS_SO_FAR_MAX).then(|| table.best(metric, left_in)).flatten();
+        let is_shown = move |&(a, b): &(usize, usize)| {
+            let is_left = left_in.contains(&a) && left_in.contains(&b);
+            is_left && best.is_none_or(|best| best == a || best == b)
+        };
+        let pair = move |(a, b): (usize, usize)| {
+            let paired = table.paired(a, b)?;
+            let interval = paired.interval.map(|interval| (interval.low, interval.high));
+            let blocks = paired.n as u32;
+            Some(PairSoFar { cell, a, b, blocks, ratio: paired.ratio, interval })
+        };
+        plan.pairs(cell).into_iter().filter(is_shown).filter_map(pair)
+    };
+    (0..plan.cells.len()).flat_map(in_cell).collect()
+}
+
 /// Logarithms of one metric: a row for each contender, a column for each block, from usable visits.
 struct Table {
     rows: Vec<Vec<Vec<f64>>>,
@@ -114,6 +152,20 @@ impl Table {
             rows[visit.contender][visit.block as usize].extend(value.map(f64::ln));
         }
         Self { rows }
+    }
+
+    /// The contender with the best mean.
+    fn best(&self, metric: Metric, among: &[usize]) -> Option<usize> {
+        let mean = |&one: &usize| {
+            let (sum, count) =
+                self.rows[one].iter().flatten().fold((0.0, 0), |(s, n), v| (s + v, n + 1));
+            (count > 0).then(|| (one, sum / f64::from(count)))
+        };
+        let means = among.iter().filter_map(mean);
+        let by_mean = |a: &(usize, f64), b: &(usize, f64)| a.1.total_cmp(&b.1);
+        let best =
+            if metric.more_is_better() { means.max_by(by_mean) } else { means.min_by(by_mean) };
+        best.map(|(one, _)| one)
     }
 
     /// The ratio over the blocks that have both; `None` if there is no such block.
@@ -133,6 +185,7 @@ struct Judge<'a> {
     cell: usize,
     visits: Vec<&'a Visit>,
     findings: Vec<&'a Finding>,
+    skips: &'a [UserSkip],
 }
 
 /// The estimate as a run file stores it; with two blocks there is no interval, and so no estimate.
@@ -198,6 +251,10 @@ impl<'a> Judge<'a> {
         (a, b): (usize, usize),
         paired: Option<&Paired>,
     ) -> Option<String> {
+        if let Some(skip) = self.skips.iter().find(|skip| [a, b].contains(&skip.contender)) {
+            let name = self.name(skip.contender);
+            return Some(format!("{name} was skipped by the user in block {}", skip.block + 1));
+        }
         // An artifact may be too small to explain a large difference.
         let is_spared =
             |finding: &Finding| paired.is_some_and(|of| doctor::spares(finding, of.centre_ln));

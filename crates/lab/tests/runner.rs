@@ -5,8 +5,9 @@ mod simulate;
 use std::sync::atomic::AtomicBool;
 
 use joust_lab::LabError;
-use joust_lab::session::{EarlierVisits, PlannedVisit, Played, Progress, Stage as _, Watch, play};
-use record::{Blocks, Ending, Verdict, Visit, VisitState};
+use joust_lab::session::{Command, EarlierVisits, PlannedVisit, Played, Stage as _, Watch, play};
+use joust_lab::verdict::{verdicts, verdicts_after_skips};
+use record::{Blocks, Ending, PairSoFar, Progress, UserSkip, Verdict, Visit, VisitState};
 use simulate::{Noise, Simulated, plan};
 use units::{Nanos, Share};
 
@@ -372,6 +373,7 @@ fn a_run_that_goes_on_makes_no_visit_twice_and_keeps_to_the_order() {
         visits: whole.visits[..cut].to_vec(),
         elapsed: Nanos::from_secs(25),
         floor: 0,
+        skips: Vec::new(),
     };
     let mut rest = Notes::default();
     let mut stage = Simulated::new(&noise, 1, &rates);
@@ -405,4 +407,131 @@ fn celled(names: &[&str]) -> record::Plan {
     plan.cells = vec![cell("one"), cell("two")];
     plan.contenders[1].cells = vec![0];
     plan
+}
+
+/// A user at the screen: asks for something when a visit begins, and remembers what was told.
+#[derive(Debug, Default)]
+struct User {
+    /// Block and position of a visit, and what is asked for while it goes on.
+    asks: Vec<((u32, u32), Command)>,
+    commands: Vec<Command>,
+    begun: Vec<PlannedVisit>,
+    messages: Vec<String>,
+    /// Pairs after each block.
+    pairs: Vec<Vec<PairSoFar>>,
+    left: Vec<Progress>,
+}
+
+impl Watch for User {
+    fn visit_begins(&mut self, planned: PlannedVisit, progress: Progress) {
+        let at = (planned.block, planned.position);
+        self.commands.extend(self.asks.iter().filter(|(when, _)| *when == at).map(|(_, ask)| *ask));
+        self.begun.push(planned);
+        self.left.push(progress);
+    }
+    fn message(&mut self, text: &str) {
+        self.messages.push(text.to_owned());
+    }
+    fn looks_closely(&self) -> bool {
+        true
+    }
+    fn pairs(&mut self, pairs: &[PairSoFar]) {
+        self.pairs.push(pairs.to_vec());
+    }
+    fn take_command(&mut self) -> Option<Command> {
+        (!self.commands.is_empty()).then(|| self.commands.remove(0))
+    }
+}
+
+fn with_user(names: &[&str], asks: &[((u32, u32), Command)]) -> (record::Plan, Played, User) {
+    let noise = Noise::recorded();
+    let mut plan = plan(names);
+    plan.blocks.half_width = Share(1e-6);
+    let mut user = User { asks: asks.to_vec(), ..User::default() };
+    let mut stage = Simulated::new(&noise, 1, &vec![1e4; names.len()]);
+    let never = AtomicBool::new(false);
+    let played = play(&plan, EarlierVisits::default(), &mut stage, &mut user, &never).unwrap();
+    (plan, played, user)
+}
+
+#[test]
+fn a_user_who_stops_gets_the_whole_block_and_verdicts() {
+    for (at, blocks) in [((0, 0), 1), ((4, 1), 5), ((4, 2), 5)] {
+        let (plan, played, user) = with_user(&["a", "b", "c"], &[(at, Command::StopAfterBlock)]);
+        assert_eq!(played.ending, Ending::Stopped { blocks });
+        assert_eq!(played.visits.len(), 3 * blocks as usize, "the block is made to its end");
+        assert_eq!(user.pairs.len(), blocks as usize);
+        let all = verdicts(&plan, &played.visits, &[]);
+        let short = all[0].short_of.map(|short| (short.blocks, short.of));
+        assert_eq!(short, Some((blocks, plan.blocks.min)), "the verdicts say what is missing");
+    }
+    let (plan, played, user) =
+        with_user(&["a", "b"], &[((1, 0), Command::StopAfterBlock), ((1, 1), Command::GoOn)]);
+    assert_eq!(played.ending, Ending::Blocks, "it was taken back in time");
+    assert_eq!(played.visits.len(), 2 * plan.blocks.max as usize);
+    assert_eq!(user.left[3].blocks_left, 0, "while it stood, no further block was expected");
+}
+
+#[test]
+fn the_last_block_or_narrow_intervals_end_a_run_by_themselves() {
+    let last = (15, 0);
+    let (_, played, _) = with_user(&["a", "b"], &[(last, Command::StopAfterBlock)]);
+    assert_eq!(played.ending, Ending::Blocks);
+}
+
+#[test]
+fn a_skipped_contender_keeps_its_visits_and_gets_no_verdict() {
+    let skip = Command::Skip { contender: 1 };
+    let (plan, played, user) = with_user(&["a", "b", "c"], &[((2, 2), skip), ((5, 0), skip)]);
+    let of = |one| played.visits.iter().filter(move |visit| visit.contender == one);
+    assert_eq!((of(0).count(), of(1).count(), of(2).count()), (16, 3, 16));
+    let skipped: Vec<_> = played.contenders.iter().map(|facts| facts.skipped_in).collect();
+    assert_eq!(skipped, [None, Some(3), None], "the third block was complete");
+    assert_eq!(user.messages, ["b is skipped by the user from block 4 on"]);
+    assert!(user.pairs[15].iter().all(|pair| (pair.a, pair.b) == (0, 2)));
+    let skips = [UserSkip { contender: 1, block: 3 }];
+    for pair in verdicts_after_skips(&plan, &played.visits, &[], &skips) {
+        let reason = "b was skipped by the user in block 4".to_owned();
+        let is_withheld = pair.verdict == Verdict::Withheld { reason };
+        assert_eq!(is_withheld, pair.a == 1 || pair.b == 1, "{pair:?}");
+        assert!(pair.estimate.is_some(), "the figures are shown beside it");
+    }
+}
+
+#[test]
+fn the_last_two_contenders_cannot_be_skipped() {
+    let (_, played, user) = with_user(
+        &["a", "b"],
+        &[((0, 0), Command::Skip { contender: 0 }), ((0, 1), Command::Skip { contender: 9 })],
+    );
+    assert_eq!(user.messages, ["a is not skipped: a comparison needs at least 2 contenders"]);
+    assert_eq!((played.visits.len(), played.ending), (32, Ending::Blocks));
+}
+
+#[test]
+fn a_resumed_run_does_not_visit_whom_the_user_had_skipped() {
+    let noise = Noise::none();
+    let plan = plan(&["a", "b", "c"]);
+    let skips = vec![UserSkip { contender: 2, block: 0 }];
+    let before = EarlierVisits { skips, ..EarlierVisits::default() };
+    let mut stage = Simulated::new(&noise, 1, &[1e4; 3]);
+    let played = play(&plan, before, &mut stage, &mut (), &AtomicBool::new(false)).unwrap();
+    assert!(played.visits.iter().all(|visit| visit.contender < 2));
+    assert_eq!(played.contenders[2].skipped_in, Some(0));
+}
+
+#[test]
+fn what_is_shown_of_pairs_is_what_their_verdict_will_say() {
+    let (plan, played, user) = with_user(&["a", "b", "c"], &[((9, 0), Command::StopAfterBlock)]);
+    let said = verdicts(&plan, &played.visits, &[]);
+    let shown = user.pairs.last().unwrap();
+    assert_eq!(shown.len(), 3);
+    for pair in shown {
+        let verdict = said.iter().find(|one| (one.a, one.b) == (pair.a, pair.b)).unwrap();
+        let estimate = verdict.estimate.unwrap();
+        assert_eq!(
+            (pair.ratio, pair.interval),
+            (estimate.ratio, Some((estimate.low, estimate.high)))
+        );
+    }
 }

@@ -8,9 +8,9 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use joust_lab::LabError;
 use joust_lab::runner::{Outcome, RunOptions, outcome, run};
 use joust_lab::server;
-use joust_lab::session::{PlannedVisit, Progress, Watch};
+use joust_lab::session::{PlannedVisit, Watch};
 use joust_lab::study::{self, Form};
-use record::{Ending, Metric, Plan, RunRecord, Verdict, Visit, VisitState};
+use record::{Ending, Metric, Plan, Progress, RunRecord, Verdict, Visit, VisitState};
 
 /// One run at a time: each test asks whether a server is left.
 fn alone() -> MutexGuard<'static, ()> {

@@ -9,6 +9,7 @@ use crate::facts::Facts;
 use crate::json::ReadError;
 use crate::plan::{CpuLayout, Plan};
 use crate::run::{RunRecord, Skipped};
+use crate::user_skip::UserSkip;
 use crate::visit::Visit;
 
 /// The first line of a journal, and the state from which a run resumes.
@@ -30,7 +31,19 @@ pub struct Journal {
     /// Visits so far, in the order they were made; each has a line of its own in the file.
     #[serde(skip)]
     pub visits: Vec<Visit>,
+    /// Contenders that the user had skipped; each has a line of its own in the file.
+    #[serde(skip)]
+    pub skips: Vec<UserSkip>,
 }
+
+/// The line of a skip: no visit has its key.
+#[derive(Serialize, Deserialize)]
+struct SkipLine {
+    skipped: UserSkip,
+}
+
+/// How such a line begins.
+const SKIP_LINE: &str = "{\"skipped\":";
 
 /// The setup of visits, besides the machine: visits made with another setup cannot be judged together with them. Empty
 /// means unknown.
@@ -58,6 +71,11 @@ impl Journal {
         crate::json::write(visit)
     }
 
+    /// The line of a skip, with its newline.
+    pub fn skip_line(skipped: UserSkip) -> String {
+        crate::json::write(&SkipLine { skipped })
+    }
+
     /// Reads a journal. A last line without a newline was being written when the run was killed, and is left out.
     ///
     /// # Errors
@@ -68,8 +86,13 @@ impl Journal {
         let mut journal: Self =
             crate::json::read(lines.next().unwrap_or_default(), Self::FORMAT, &[])?;
         for (number, line) in (2..).zip(lines) {
-            let visit = serde_json::from_str(line);
-            journal.visits.push(visit.map_err(|cause| ReadError::Line { line: number, cause })?);
+            let bad = |cause| ReadError::Line { line: number, cause };
+            if line.starts_with(SKIP_LINE) {
+                let SkipLine { skipped } = serde_json::from_str(line).map_err(bad)?;
+                journal.skips.push(skipped);
+            } else {
+                journal.visits.push(serde_json::from_str(line).map_err(bad)?);
+            }
         }
         let mut seen = BTreeSet::new();
         let is_new =
@@ -82,9 +105,11 @@ impl Journal {
                 && visit.contender < journal.plan.contenders.len()
                 && visit.block < Visit::BLOCKS_MAX
         };
-        match journal.visits.iter().all(fits) {
-            true => Ok(journal),
-            false => Err(ReadError::Misfit { part: "a visit" }),
+        let is_planned = |skip: &UserSkip| skip.contender < journal.plan.contenders.len();
+        match (journal.visits.iter().all(fits), journal.skips.iter().all(is_planned)) {
+            (true, true) => Ok(journal),
+            (false, _) => Err(ReadError::Misfit { part: "a visit" }),
+            (_, false) => Err(ReadError::Misfit { part: "a skip" }),
         }
     }
 
@@ -102,6 +127,7 @@ impl Journal {
                 layout: run.layout.clone(),
             },
             visits: run.visits.clone(),
+            skips: run.user_skips().collect(),
         }
     }
 }
@@ -125,6 +151,7 @@ mod tests {
             skipped: Vec::new(),
             setup: Setup::default(),
             visits: (0..3).map(|block| Visit { block, ..Visit::default() }).collect(),
+            skips: Vec::new(),
         }
     }
 
@@ -135,6 +162,17 @@ mod tests {
     #[test]
     fn what_was_written_is_read_back() {
         assert_eq!(Journal::read(&text(&journal())).unwrap(), journal());
+    }
+
+    #[test]
+    fn a_skip_is_a_line_among_the_visits() {
+        let skip = UserSkip { contender: 0, block: 1 };
+        let mut lines: Vec<String> = journal().visits.iter().map(Journal::line).collect();
+        lines.insert(2, Journal::skip_line(skip));
+        let read = Journal::read(&(journal().head() + &lines.concat())).unwrap();
+        assert_eq!(read, Journal { skips: vec![skip], ..journal() });
+        let beyond = Journal::skip_line(UserSkip { contender: 7, block: 1 });
+        assert!(Journal::read(&(journal().head() + &beyond)).is_err());
     }
 
     #[test]

@@ -136,6 +136,7 @@ mod noise_floor;
 mod outlier;
 mod pacing;
 mod plan;
+mod progress;
 mod proxy;
 mod queue;
 mod ranking;
@@ -150,6 +151,7 @@ mod shift;
 mod stored;
 mod tcp;
 mod upgrade;
+mod user_skip;
 mod verdict;
 mod visit;
 
@@ -197,6 +199,7 @@ pub use plan::{
     Blocks, Cell, Change, Contender, CpuLayout, Plan, Published, PublishedFigure, SearchPlan,
     SettingValue, Settings, VisitPlan, Workload,
 };
+pub use progress::{PairSoFar, Progress};
 pub use proxy::Proxy;
 pub use queue::QueueGrowth;
 pub use ranking::{RankedContender, Ranking};
@@ -211,5 +214,6 @@ pub use seal::Integrity;
 pub use search::{Limit, SearchEnding, SearchRecord, Try, TryOutcome};
 pub use shift::{Band, CauseShare, Explanation, Modes, Shift, ShiftPoint, StallMode};
 pub use tcp::{ConnectionEnds, TcpUse};
+pub use user_skip::UserSkip;
 pub use verdict::{BoundCause, Estimate, PairVerdict, ShortOf, Verdict};
 pub use visit::{ServerUse, Settled, Visit, VisitState};

@@ -8,6 +8,7 @@ use crate::finding::Finding;
 use crate::json::ReadError;
 use crate::plan::{Contender, CpuLayout, Plan, Published, PublishedFigure};
 use crate::seal::{self, Integrity};
+use crate::user_skip::UserSkip;
 use crate::verdict::PairVerdict;
 use crate::visit::Visit;
 
@@ -62,6 +63,11 @@ pub enum Ending {
     Blocks,
     /// The budget was used.
     Budget,
+    /// The user ended it after a whole block; older versions of joust had no such key.
+    Stopped {
+        /// Blocks that were made, at least 1.
+        blocks: u32,
+    },
     /// It was interrupted; the record holds what was measured.
     Incomplete {
         /// Why.
@@ -88,6 +94,10 @@ pub struct ContenderFacts {
     pub bodies: std::collections::BTreeMap<String, String>,
     /// Head of that answer, as received.
     pub head: String,
+    /// The block, from 0, in which the user had it skipped: it has no visit in any later one. Its visits are kept, and
+    /// every verdict on it is withheld. `None`: it was not skipped.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub skipped_in: Option<u32>,
 }
 
 /// A contender that was left out.
@@ -231,6 +241,14 @@ impl RunRecord {
             analysis: Analysis::default(),
             integrity: self.integrity,
         }
+    }
+
+    /// The contenders that the user had skipped.
+    pub fn user_skips(&self) -> impl Iterator<Item = UserSkip> {
+        let skip = |(contender, facts): (usize, &ContenderFacts)| {
+            Some(UserSkip { contender, block: facts.skipped_in? })
+        };
+        self.contenders.iter().enumerate().filter_map(skip)
     }
 
     /// Visits of a contender that can be used.

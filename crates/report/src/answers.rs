@@ -7,7 +7,7 @@ use crate::cells::CellView;
 use crate::figures::{counted, listed};
 use crate::finding_groups::verdict_of_the_doctor;
 use crate::first_place::first_place;
-use crate::headline::{incomplete, lost, no_answer};
+use crate::headline::{incomplete, lost, no_answer, skipped};
 use crate::leads::leads;
 use crate::line::{Line, Tone};
 use crate::order::Order;
@@ -49,6 +49,7 @@ pub(crate) fn overview(record: &RunRecord, cells: &[CellView]) -> Vec<Line> {
     let lines = [
         incomplete(record).map(line(Tone::Alarm)),
         leads(record, cells).map(line(Tone::Answer)),
+        skipped(record).map(line(Tone::Caution)),
         verdict_of_the_doctor(record),
         Some(trust(record, None)).map(line(Tone::Trust)),
     ];

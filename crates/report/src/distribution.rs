@@ -24,10 +24,15 @@ const SCALES: [&[f64]; 5] = [
 /// Decades from 1 ns to past the longest span that a histogram holds.
 const DECADES: i32 = 14;
 
+/// Quantiles whose step is marked.
+const MARKED: [(f64, &str); 4] = [(0.5, "p50"), (0.9, "p90"), (0.99, "p99"), (0.999, "p99.9")];
+
 /// The steps from the shortest span to the longest, without gaps.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Distribution {
     pub(crate) steps: Vec<Step>,
+    /// Those of [`MARKED`] for which there are enough spans.
+    marked: Vec<(f64, &'static str)>,
 }
 
 /// Spans above the end of the step before, up to and with `to`.
@@ -64,7 +69,18 @@ impl Distribution {
             open.up_to += count;
         }
         steps.push(open);
-        Self { steps }
+        let is_known = |(q, _): &(f64, &str)| histogram.quantile(*q).is_some();
+        Self { steps, marked: MARKED.into_iter().filter(is_known).collect() }
+    }
+
+    /// The quantiles that lie in the step of that index: "p50 p90", or nothing.
+    pub(crate) fn marks(&self, index: usize) -> String {
+        let before = index.checked_sub(1).map_or(0, |before| self.steps[before].up_to);
+        let rank = |q: f64| (q * self.total() as f64).ceil().max(1.0) as u64;
+        let is_here =
+            |&&(q, _): &&(f64, &str)| (before + 1..=self.steps[index].up_to).contains(&rank(q));
+        let here: Vec<&str> = self.marked.iter().filter(is_here).map(|(_, name)| *name).collect();
+        here.join(" ")
     }
 
     /// Count of all spans.
@@ -143,6 +159,20 @@ mod tests {
         assert_eq!(bar(0.4, 4, true), "█▋");
         assert_eq!((bar(1e-9, 4, true), bar(0.0, 4, true)), ("▏".to_owned(), String::new()));
         assert_eq!((bar(0.5, 4, false), bar(1e-9, 4, false)), ("##".to_owned(), "#".to_owned()));
+    }
+
+    #[test]
+    fn each_quantile_is_marked_in_the_step_that_reaches_its_share() {
+        let spans: Vec<u64> = (1..=1000).map(|n| 101_000 + n * 1_000).collect();
+        let found = Distribution::of(&histogram(&spans), STEPS_MAX).unwrap();
+        let marked: Vec<(String, String)> = (0..found.steps.len())
+            .map(|at| (found.steps[at].to.to_string(), found.marks(at)))
+            .filter(|(_, marks)| !marks.is_empty())
+            .collect();
+        let expected = [("630us", "p50"), ("1.25ms", "p90 p99")];
+        assert_eq!(marked, expected.map(|(to, marks)| (to.to_owned(), marks.to_owned())));
+        let few = Distribution::of(&histogram(&[5, 6, 7]), STEPS_MAX).unwrap();
+        assert!((0..few.steps.len()).all(|at| !few.marks(at).contains("p99")), "too few for it");
     }
 
     proptest! {

@@ -200,7 +200,7 @@ fn contenders(record: &RunRecord, finding: &Finding) -> String {
 }
 
 /// A word for how much a finding weighs, for a reader who does not know the severities.
-fn weight(severity: Severity, certainty: Certainty) -> &'static str {
+pub(crate) fn weight(severity: Severity, certainty: Certainty) -> &'static str {
     match (severity, certainty) {
         (Severity::Void, Certainty::Confirmed) => "withholds verdicts",
         (Severity::Bound, Certainty::Confirmed) => "makes throughput a bound",

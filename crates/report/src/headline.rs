@@ -1,7 +1,7 @@
 //! Owns the answer of a run in a few lines: who is first and by how much, what other metrics say, what may not be
 //! said and why, and how far to trust it. Must not know layout or colour. Start reading at [`headline`].
 
-use record::{BoundCause, Ending, Metric, RunRecord, Severity, Verdict};
+use record::{BoundCause, Ending, Metric, RunRecord, Severity, UserSkip, Verdict};
 
 use crate::figures::{counted, listed};
 use crate::first_place::{at_least, first_place};
@@ -132,6 +132,7 @@ pub(crate) fn headline(record: &RunRecord, standings: &[Standing], ranking: &Ran
         bounded(record, ranking.metric).or_else(|| passed_over(record, ranking.metric, &readings)),
         withheld(record, ranking.metric, &readings),
         lost(record),
+        skipped(record),
     ];
     cautions.into_iter().flatten().for_each(|text| push(Tone::Caution, text));
     push(Tone::Trust, trust(record, Some(ranking.metric)));
@@ -307,6 +308,19 @@ pub(crate) fn lost(record: &RunRecord) -> Option<String> {
     let failed = failures(record).count();
     let begun = record.visits.len();
     (failed > 0).then(|| format!("{failed} of {begun} visits failed; their reasons are below"))
+}
+
+/// Says whom the user had skipped, how many visits of them there are, and that nothing is concluded from those.
+pub(crate) fn skipped(record: &RunRecord) -> Option<String> {
+    let skip = |skip: UserSkip| {
+        let name = name_of(&record.plan.contenders, skip.contender);
+        let kept = counted(record.measured(skip.contender).count() as u64, "visit");
+        format!("{name} in block {} ({kept} kept)", skip.block + 1)
+    };
+    let all: Vec<String> = record.user_skips().map(skip).collect();
+    let whose = if all.len() == 1 { "its" } else { "their" };
+    (!all.is_empty())
+        .then(|| format!("skipped by the user: {}; {whose} verdicts are withheld", listed(&all)))
 }
 
 #[cfg(test)]

@@ -165,6 +165,7 @@ impl Trust {
             Ending::Narrow => ("narrow", None),
             Ending::Blocks => ("blocks", None),
             Ending::Budget => ("budget", None),
+            Ending::Stopped { .. } => ("stopped", None),
             Ending::Incomplete { reason } => ("incomplete", Some(plain(reason))),
         };
         let is_known = record.integrity != record::Integrity::Unknown;

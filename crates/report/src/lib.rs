@@ -14,6 +14,7 @@ mod bencher;
 mod cell_names;
 mod cells;
 mod colours;
+mod columns;
 mod compare_text;
 mod contenders;
 #[cfg(test)]
@@ -86,6 +87,7 @@ mod search_text;
 mod sheet;
 mod sheets;
 mod site_pages;
+mod sparkline;
 mod standing;
 mod stream;
 mod svg;
@@ -96,6 +98,7 @@ mod testdata;
 #[cfg(test)]
 mod tests;
 mod text;
+mod text_charts;
 mod trend_plot;
 mod trust;
 mod visit_plot;
@@ -122,7 +125,7 @@ pub use wording::verdict;
 use record::{LoadRecord, RunRecord};
 
 /// Narrowest terminal that a report is laid out for, in columns.
-pub const WIDTH_MIN: usize = 60;
+pub const WIDTH_MIN: usize = 40;
 
 /// The same for a page without tables.
 pub const PROSE_WIDTH_MIN: usize = 32;

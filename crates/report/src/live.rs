@@ -1,6 +1,7 @@
-//! The live screen of a load: what it keeps, and what one frame of it looks like. Pure: intervals
-//! come in, a frame is drawn; must not know the terminal, the keys or the clock. `live/model.rs`
-//! has what is kept; this file has the layout. Start reading at [`draw`].
+//! The live screens of a load and of a run: what they keep, and what one frame of them looks like. Pure: intervals or
+//! events come in, a frame is drawn; must not know the terminal, the keys or the clock. Of a load, `live/model.rs` has
+//! what is kept, and this file has the layout; of a run, see `live/run_model.rs` and `live/run_screen.rs`. Start
+//! reading at [`draw`] or [`draw_run`].
 //!
 //! Intervals and frames of 160x50 together take some 5 ms of CPU time a second (`make bench-screen`),
 //! and nothing of it is on a thread of the load.
@@ -11,6 +12,10 @@ mod distribution_chart;
 mod latency_chart;
 mod model;
 mod rate_chart;
+mod run_model;
+mod run_screen;
+#[cfg(test)]
+mod run_tests;
 #[cfg(test)]
 mod tests;
 
@@ -22,6 +27,8 @@ use ratatui::widgets::{Block, Clear, Padding, Widget as _};
 use units::{Bytes, Nanos};
 
 pub use model::{Live, progress_line};
+pub use run_model::{RunLive, VisitPlace};
+pub use run_screen::{RunView, draw_run};
 
 use crate::figures::{NONE, grouped, listed, percent, significant};
 use crate::load_tables::statuses;

@@ -57,7 +57,11 @@ pub(crate) fn outcomes(record: &LoadRecord) -> Table {
     Table {
         title: "Requests".to_owned(),
         note: replies(record),
-        columns: vec![Column::text("outcome"), Column::figure("requests", "")],
+        columns: vec![
+            Column::text("outcome"),
+            Column::figure("requests", ""),
+            Column::figure("share", ""),
+        ],
         rows: outcome_rows(record).into_iter().map(Row::of).collect(),
         depth: Depth::Answer,
     }

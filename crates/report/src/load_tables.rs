@@ -68,37 +68,46 @@ pub(crate) fn bodies<'a>(loads: impl Iterator<Item = &'a LoadRecord>) -> Option<
 
 /// Columns of a terminal that the bars of a distribution take at most, and at least.
 const BAR_MAX: usize = 50;
-const BAR_MIN: usize = 12;
-/// What stands left of the bars, at most.
-const BESIDE_BAR: usize = 46;
+const BAR_MIN: usize = 6;
+/// What stands around the bars, at most: four columns of figures, and the marks of quantiles.
+const BESIDE_BAR: usize = 52;
+/// The same without the cumulative share, which a narrow terminal leaves out.
+const BESIDE_BAR_NARROW: usize = 34;
+/// From this width on the cumulative share is shown.
+const WIDTH_OF_CUMULATIVE: usize = 64;
 
 /// How response times are spread: requests by steps of a logarithmic scale. `None` if there are none.
 pub(crate) fn distribution(record: &LoadRecord, options: &Options) -> Option<Table> {
     let found = Distribution::of(&record.latencies.response, STEPS_MAX)?;
-    let columns = options.width.saturating_sub(BESIDE_BAR).clamp(BAR_MIN, BAR_MAX);
+    let is_wide = options.width >= WIDTH_OF_CUMULATIVE;
+    let beside = if is_wide { BESIDE_BAR } else { BESIDE_BAR_NARROW };
+    let columns = options.width.saturating_sub(beside).clamp(BAR_MIN, BAR_MAX);
     let (total, most) = (found.total(), found.count_max().max(1));
-    let row = |step: &Step| {
-        Row::of([
-            step.to.to_string(),
-            grouped(step.count),
-            share(step.count, total),
-            share(step.up_to, total),
-            bar(step.count as f64 / most as f64, columns, options.unicode),
-        ])
+    let row = |(at, step): (usize, &Step)| {
+        let bar = bar(step.count as f64 / most as f64, columns, options.unicode);
+        let marked = format!("{bar} {}", found.marks(at));
+        let cumulative = is_wide.then(|| share(step.up_to, total));
+        let figures = [step.to.to_string(), grouped(step.count), share(step.count, total)];
+        Row::of(figures.into_iter().chain(cumulative).chain([marked.trim().to_owned()]))
     };
-    let figures =
-        ["up to", "requests", "share", "cumulative"].map(|title| Column::figure(title, ""));
+    let titles = ["up to", "requests", "share", "cumulative"].into_iter();
+    let titles = titles.filter(|title| is_wide || *title != "cumulative");
+    let figures = titles.map(|title| Column::figure(title, ""));
     Some(Table {
         title: "Distribution".to_owned(),
-        note: "response times of ok requests, steps of a logarithmic scale".to_owned(),
-        columns: figures.into_iter().chain([Column::text("")]).collect(),
-        rows: found.steps.iter().map(row).collect(),
+        note: format!(
+            "response times of all {} ok requests, steps of a logarithmic scale, each with the quantiles \
+             that lie in it",
+            grouped(total)
+        ),
+        columns: figures.chain([Column::text("")]).collect(),
+        rows: found.steps.iter().enumerate().map(row).collect(),
         depth: Depth::Answer,
     })
 }
 
 /// A part in percent, for a column: two decimals, never 0 for something above zero or 100 for less than all.
-fn share(part: u64, whole: u64) -> String {
+pub(crate) fn share(part: u64, whole: u64) -> String {
     let percent = 100.0 * part as f64 / whole.max(1) as f64;
     match part {
         0 => "0 %".to_owned(),
@@ -267,20 +276,22 @@ mod tests {
     #[test]
     fn a_load_of_several_requests_has_a_row_for_each_and_bars_to_scale() {
         insta::assert_snapshot!(text_of(&of_three(), 80), @r#"
-        Distribution  response times of ok requests, steps of a logarithmic scale
+        Distribution
+          response times of all 4,440 ok requests, steps of a logarithmic scale, each
+            with the quantiles that lie in it
            up to  requests    share  cumulative
-         ──────────────────────────────────────────────────────────────────────────
-          1.25ms       250   5.63 %      5.63 %  ████████▌
-           1.6ms       350   7.88 %     13.51 %  ███████████▉
-             2ms       400   9.01 %     22.52 %  █████████████▋
-           2.5ms       539  12.14 %     34.66 %  ██████████████████▍
-          3.15ms       651  14.66 %     49.32 %  ██████████████████████▏
-             4ms       850  19.14 %     68.47 %  █████████████████████████████
-             5ms       998  22.48 %     90.95 %  ██████████████████████████████████
+         ────────────────────────────────────────────────────────────────────────
+          1.25ms       250   5.63 %      5.63 %  ███████
+           1.6ms       350   7.88 %     13.51 %  █████████▉
+             2ms       400   9.01 %     22.52 %  ███████████▎
+           2.5ms       539  12.14 %     34.66 %  ███████████████▏
+          3.15ms       651  14.66 %     49.32 %  ██████████████████▎
+             4ms       850  19.14 %     68.47 %  ███████████████████████▉ p50
+             5ms       998  22.48 %     90.95 %  ████████████████████████████ p90
            6.3ms         2   0.05 %     90.99 %  ▏
              8ms         0      0 %     90.99 %
             10ms         0      0 %     90.99 %
-          12.5ms       400   9.01 %       100 %  █████████████▋
+          12.5ms       400   9.01 %       100 %  ███████████▎ p99 p99.9
 
         By request  requests that ended; response times of ok requests
           request                       requests  failed     p50     p90     p99    read

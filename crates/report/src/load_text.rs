@@ -8,7 +8,7 @@ use crate::Options;
 use crate::figures::{NONE, counted, grouped, listed, optional, significant};
 use crate::load_findings::{self, is_rate_bound};
 use crate::load_shape::shape;
-use crate::load_tables::{by_request, distribution, merged_from, replies};
+use crate::load_tables::{by_request, distribution, merged_from, replies, share};
 use crate::outcome_words::{failures, outcome_words};
 use crate::standing::span;
 use crate::terminal::{Lean, Page, Paint};
@@ -72,36 +72,34 @@ pub(crate) fn rate(record: &LoadRecord) -> String {
 /// Requests by outcome; kinds that did not occur have no row.
 fn outcomes(page: &mut Page, record: &LoadRecord) {
     page.heading("Requests", &replies(record));
-    page.table(&[("outcome", Lean::Left), ("requests", Lean::Right)], &outcome_rows(record));
+    let columns = [("outcome", Lean::Left), ("requests", Lean::Right), ("share", Lean::Right)];
+    page.table(&columns, &outcome_rows(record));
 }
 
+/// How the requests ended, with their shares of those that were started; if they ended in several ways, the sum too.
+/// What follows the sum is not part of it, or is part of a row above.
 pub(crate) fn outcome_rows(record: &LoadRecord) -> Vec<Vec<String>> {
     let requests = record.requests;
-    let mut rows = vec![vec!["ok".to_owned(), grouped(requests.ok)]];
-    for (outcome, count) in failures(record) {
-        rows.push(vec![outcome_words(outcome).to_owned(), grouped(count)]);
+    let ok = std::iter::once(("ok", requests.ok));
+    let failed = failures(record).map(|(outcome, count)| (outcome_words(outcome), count));
+    let unanswered = std::iter::once(("unanswered when the load ended", requests.unanswered));
+    let parts = ok.chain(failed.chain(unanswered).filter(|(_, count)| *count > 0));
+    let row = |(what, count): (&str, u64)| {
+        vec![what.to_owned(), grouped(count), share(count, requests.started)]
+    };
+    let mut rows: Vec<Vec<String>> = parts.map(row).collect();
+    if rows.len() > 1 {
+        rows.push(row(("all that were started", requests.started)));
     }
     let open = record.open_loop.unwrap_or_default();
-    let ends = [
-        (requests.unanswered, "unanswered when the load ended"),
+    let beside = [
         (open.dropped, "due, dropped because the queue was full"),
         (open.left, "due, still waiting for a connection at the end"),
+        (requests.drained, "of those done, after the window (not in the rate)"),
+        (requests.retried, "of those started, retried after a keep-alive connection was closed"),
     ];
-    for (count, what) in ends.into_iter().filter(|(count, _)| *count > 0) {
-        rows.push(vec![what.to_owned(), grouped(count)]);
-    }
-    if requests.drained > 0 {
-        rows.push(vec![
-            "of those done, after the window (not in the rate)".to_owned(),
-            grouped(requests.drained),
-        ]);
-    }
-    if requests.retried > 0 {
-        rows.push(vec![
-            "of those started, retried after a keep-alive connection was closed".to_owned(),
-            grouped(requests.retried),
-        ]);
-    }
+    let beside = beside.into_iter().filter(|(count, _)| *count > 0);
+    rows.extend(beside.map(|(count, what)| vec![what.to_owned(), grouped(count), String::new()]));
     rows
 }
 
@@ -333,7 +331,7 @@ mod tests {
         assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
     }
 
-    const WIDTHS: [usize; 3] = [60, 80, 100];
+    const WIDTHS: [usize; 5] = [40, 60, 80, 100, 200];
 
     /// A load with everything that a report may show.
     fn full() -> LoadRecord {

@@ -1,7 +1,9 @@
 //! Owns the facts of a run as pairs of a label and a text: how it ended, how long it took, on which
 //! machine. Must not know layout. Start reading at [`run_facts`].
 
-use record::{CpuLayout, Ending, NetworkKind, Plan, RunRecord, Surroundings, VisitState, Workload};
+use record::{
+    CpuLayout, Ending, NetworkKind, Plan, RunRecord, Surroundings, UserSkip, VisitState, Workload,
+};
 use units::{Bytes, Nanos, Share};
 
 use crate::cell_names;
@@ -20,10 +22,21 @@ pub(crate) fn run_facts(record: &RunRecord) -> Vec<(&'static str, String)> {
         ("CPUs", layout(&record.layout)),
         ("Machine", machine(record)),
     ];
+    facts.extend(skips(record).map(|text| ("Skipped", text)));
     facts.extend(bodies(record).map(|text| ("Bodies verified", text)));
     facts.extend(network(record).map(|text| ("Network", text)));
     facts.extend(counters(record).map(|text| ("Counters", text)));
     facts
+}
+
+/// Whom the user had skipped; `None` if nobody.
+fn skips(record: &RunRecord) -> Option<String> {
+    let skip = |skip: UserSkip| {
+        let name = name_of(&record.plan.contenders, skip.contender);
+        format!("{name}, by the user in block {}", skip.block + 1)
+    };
+    let all: Vec<String> = record.user_skips().map(skip).collect();
+    (!all.is_empty()).then(|| all.join("; "))
 }
 
 /// How many bodies were verified under load; `None` if other tools made every load, because they verify none.
@@ -195,6 +208,11 @@ pub(crate) fn ending(record: &RunRecord) -> String {
             format!("all {} planned blocks were measured", grouped(blocks.max.into()))
         }
         Ending::Budget => format!("no further block fits the budget of {}", record.plan.budget),
+        Ending::Stopped { blocks: made } => format!(
+            "the user stopped it after block {} of at most {}",
+            grouped((*made).into()),
+            grouped(blocks.max.into())
+        ),
         Ending::Incomplete { reason } => format!("incomplete: {}", plain(reason)),
     };
     format!("{why}; it took {} s", significant(record.seconds))

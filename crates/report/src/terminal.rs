@@ -5,6 +5,7 @@ use comfy_table::{
     Cell, CellAlignment, ColumnConstraint, ContentArrangement, LineStyle, Table, TableStyle, Width,
 };
 
+use crate::columns::{padded, split, width};
 use crate::table::{self, ColumnKind};
 use crate::{Options, PROSE_WIDTH_MIN, WIDTH_MIN};
 
@@ -75,9 +76,15 @@ impl Page {
         if !self.text.is_empty() {
             self.text.push('\n');
         }
-        let line = self.painted(title, Paint::Heading);
-        self.text.push_str(&line);
-        let fits = title.chars().count() + 2 + remark.chars().count() <= self.width();
+        let fits = width(title) + 2 + width(remark) <= self.width();
+        let lines = wrapped(title, self.width());
+        for (at, line) in lines.iter().enumerate() {
+            let line = self.painted(line, Paint::Heading);
+            self.text.push_str(&line);
+            if at + 1 < lines.len() {
+                self.text.push('\n');
+            }
+        }
         if !remark.is_empty() && fits {
             let remark = self.painted(remark, Paint::Faint);
             self.text.push_str(INDENT);
@@ -119,8 +126,8 @@ impl Page {
     pub(crate) fn verbatim(&mut self, text: &str) {
         let room = self.width() - 3 * INDENT.len();
         for line in text.lines() {
-            let cut: String = line.chars().take(room).collect();
-            let line = self.painted(&cut, Paint::Faint);
+            let (line, _) = split(line, room);
+            let line = self.painted(&line, Paint::Faint);
             self.text.push_str(&format!("{INDENT}{INDENT}| {line}\n"));
         }
     }
@@ -169,12 +176,18 @@ impl Page {
         }
     }
 
+    /// A chart, whose lines are laid out for the width.
+    pub(crate) fn chart(&mut self, title: &str, note: &str, lines: &[String]) {
+        self.heading(title, note);
+        lines.iter().for_each(|line| self.line(line, Paint::Plain));
+    }
+
     /// Texts with a label each: beside it if all labels are narrow, otherwise after it.
     pub(crate) fn labelled<'a>(
         &mut self,
         lines: impl Iterator<Item = (&'a str, String, Paint)> + Clone,
     ) {
-        let widest = lines.clone().map(|(label, ..)| label.chars().count()).max().unwrap_or(0);
+        let widest = lines.clone().map(|(label, ..)| width(label)).max().unwrap_or(0);
         let is_beside = widest <= self.width() / LABEL_SHARE;
         for (label, text, paint) in lines {
             if !is_beside {
@@ -185,7 +198,8 @@ impl Page {
             for (at, line) in wrapped(&text, room).iter().enumerate() {
                 let label = if at == 0 { label } else { "" };
                 let line = self.painted(line, paint);
-                self.text.push_str(&format!("{INDENT}{label:<widest$}{INDENT}{line}\n"));
+                let label = padded(label, widest);
+                self.text.push_str(&format!("{INDENT}{label}{INDENT}{line}\n"));
             }
         }
     }
@@ -204,7 +218,9 @@ impl Page {
     ) {
         let mut groups = groups.peekable();
         let room = self.width() - TABLE_INDENT;
-        let layout = Layout::of(columns, rows, room);
+        let Some(layout) = Layout::of(columns, rows, room) else {
+            return self.stacked(columns, rows, groups);
+        };
         let mut table = Table::new();
         table
             .load_style(self.style())
@@ -230,13 +246,60 @@ impl Page {
         }
     }
 
+    /// A table that does not fit: of each row its first cell, then the others with their titles, as many on a line as
+    /// fit.
+    fn stacked<'a>(
+        &mut self,
+        columns: &[(&str, Lean)],
+        rows: &[Vec<String>],
+        mut groups: impl Iterator<Item = &'a str>,
+    ) {
+        for row in rows {
+            if row.iter().all(String::is_empty) {
+                groups.next().into_iter().for_each(|name| self.paragraph(name, Paint::Heading));
+                continue;
+            }
+            let mut cells = columns.iter().zip(row);
+            if let Some((_, first)) = cells.next() {
+                self.paragraph(first, Paint::Plain);
+            }
+            let is_shown = |(_, text): &(_, &String)| !text.is_empty();
+            let named = |((title, _), text): (&(&str, Lean), &String)| match title.is_empty() {
+                true => text.clone(),
+                false => format!("{title}: {text}"),
+            };
+            self.flow(cells.filter(is_shown).map(named));
+        }
+    }
+
+    /// Items side by side, each whole if it fits on a line.
+    fn flow(&mut self, items: impl Iterator<Item = String>) {
+        let indent = INDENT.repeat(2);
+        let room = self.width() - indent.len();
+        let mut line = String::new();
+        for item in items {
+            if !line.is_empty() && width(&line) + INDENT.len() + width(&item) > room {
+                self.text.push_str(&format!("{indent}{}\n", std::mem::take(&mut line)));
+            }
+            if width(&item) > room {
+                self.detail(&item);
+            } else {
+                line += &format!("{}{item}", if line.is_empty() { "" } else { INDENT });
+            }
+        }
+        if !line.is_empty() {
+            self.text.push_str(&format!("{indent}{line}\n"));
+        }
+    }
+
     /// One rule below the header and nothing else: figures are told apart by their columns.
     fn style(&self) -> TableStyle {
         let rule = if self.options.unicode { '─' } else { '-' };
         TableStyle::new().header_separator(LineStyle::none().fill(rule))
     }
 
-    fn width(&self) -> usize {
+    /// Columns of the page.
+    pub(crate) fn width(&self) -> usize {
         self.options.width
     }
 
@@ -273,12 +336,13 @@ struct Layout {
 }
 
 impl Layout {
-    fn of(columns: &[(&str, Lean)], rows: &[Vec<String>], room: usize) -> Self {
+    /// `None` if the room is too narrow for the columns.
+    fn of(columns: &[(&str, Lean)], rows: &[Vec<String>], room: usize) -> Option<Self> {
         let whole: Vec<String> = columns.iter().map(|(title, _)| (*title).to_owned()).collect();
         let natural: usize = widths(&whole, rows, |title| vec![title]).iter().sum();
         if natural <= room {
             let arrangement = ContentArrangement::Disabled;
-            return Self { arrangement, titles: whole, fixed: vec![None; columns.len()] };
+            return Some(Self { arrangement, titles: whole, fixed: vec![None; columns.len()] });
         }
         let broken = |&(title, lean): &(&str, Lean)| match lean {
             Lean::Left | Lean::Whole => title.to_owned(),
@@ -288,25 +352,27 @@ impl Layout {
         let least = widths(&titles, rows, |title| title.split(' ').collect());
         let least = least.into_iter().zip(columns);
         let needed: usize =
-            least.clone().map(|(w, of)| if of.1 == Lean::Left { TEXT_MIN } else { w }).sum();
+            least.clone().map(|(w, of)| if of.1 == Lean::Left { w.min(TEXT_MIN) } else { w }).sum();
+        if needed > room {
+            return None;
+        }
         let fixed = |(width, of): (usize, &(&str, Lean))| {
-            let is_fixed = of.1 != Lean::Left && needed <= room;
-            is_fixed.then(|| u16::try_from(width).ok()).flatten()
+            (of.1 != Lean::Left).then(|| u16::try_from(width).ok()).flatten()
         };
         let arrangement = ContentArrangement::Dynamic;
-        Self { arrangement, titles, fixed: least.map(fixed).collect() }
+        Some(Self { arrangement, titles, fixed: least.map(fixed).collect() })
     }
 }
 
 /// Width of each column: its widest cell or part of its title, and its padding.
 fn widths(titles: &[String], rows: &[Vec<String>], parts: fn(&str) -> Vec<&str>) -> Vec<usize> {
-    let width = |(at, title): (usize, &String)| {
+    let of = |(at, title): (usize, &String)| {
         let cells = rows.iter().filter_map(|row| row.get(at)).map(String::as_str);
-        let widest = parts(title).into_iter().chain(cells).map(|text| text.chars().count()).max();
+        let widest = parts(title).into_iter().chain(cells).map(width).max();
         let padding = if at + 1 == titles.len() { PADDING - 1 } else { PADDING };
         widest.unwrap_or(0) + padding
     };
-    titles.iter().enumerate().map(width).collect()
+    titles.iter().enumerate().map(of).collect()
 }
 
 fn cell(text: &str, lean: Lean) -> Cell {
@@ -317,14 +383,14 @@ fn cell(text: &str, lean: Lean) -> Cell {
     Cell::new(text).set_alignment(alignment)
 }
 
-/// Breaks text at spaces into lines of at most `room` characters, and a longer word inside.
+/// Breaks text at spaces into lines of at most `room` columns, and a longer word inside.
 pub fn wrapped(text: &str, room: usize) -> Vec<String> {
     let mut lines = vec![String::new()];
     for word in text.split_whitespace().flat_map(|word| pieces(word, room)) {
         let line = lines.last_mut().expect("begun with one line");
         if line.is_empty() {
             line.push_str(&word);
-        } else if line.chars().count() + 1 + word.chars().count() <= room {
+        } else if width(line) + 1 + width(&word) <= room {
             line.push(' ');
             line.push_str(&word);
         } else {
@@ -334,10 +400,24 @@ pub fn wrapped(text: &str, room: usize) -> Vec<String> {
     lines
 }
 
-/// The word in pieces of at most `room` characters.
+/// The word in pieces of at most `room` columns; a character wider than that is a piece of its own.
 fn pieces(word: &str, room: usize) -> Vec<String> {
-    let letters: Vec<char> = word.chars().collect();
-    letters.chunks(room.max(1)).map(|piece| piece.iter().collect()).collect()
+    let mut pieces = Vec::new();
+    let mut rest = word;
+    while width(rest) > room {
+        let (piece, behind) = split(rest, room);
+        let first = rest.chars().next().map_or(0, char::len_utf8);
+        let (piece, behind) = match piece.is_empty() {
+            true => (rest[..first].to_owned(), &rest[first..]),
+            false => (piece, behind),
+        };
+        pieces.push(piece);
+        rest = behind;
+    }
+    if !rest.is_empty() {
+        pieces.push(rest.to_owned());
+    }
+    pieces
 }
 
 #[cfg(test)]

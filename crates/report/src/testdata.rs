@@ -62,7 +62,7 @@ pub(crate) fn run_with(contenders: usize) -> RunRecord {
     let models: Vec<Model> = (0..contenders)
         .map(|index| match MODELS.get(index) {
             Some(model) => *model,
-            None => (names[index - MODELS.len()], 20_000.0, 40.0, 3.0, 0.6, 50.0),
+            None => (names[(index - MODELS.len()) % names.len()], 20_000.0, 40.0, 3.0, 0.6, 50.0),
         })
         .collect();
     run_of(&models, 4)

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::LazyLock;
 
+use proptest::prelude::*;
 use record::{BoundCause, Ending, Finding, RunRecord, Verdict};
 
 use crate::cells::cells;
@@ -142,19 +143,107 @@ fn no_output_prints_what_is_not_a_number() {
 #[test]
 fn text_keeps_within_the_terminal() {
     for (which, record) in hostile_runs() {
-        for width in [80, 120, 200] {
-            for colour in [false, true] {
+        for width in [40, 60, 80, 120, 200] {
+            for (colour, unicode) in [(false, false), (true, true)] {
                 for detail in [Detail::Short, Detail::Full] {
-                    let options = Options { width, colour, unicode: false, detail };
-                    let text = render_with("text", record, &options);
-                    for line in text.lines() {
-                        let shown = without_colour(line).chars().count();
-                        assert!(shown <= width, "{which} at {width}: {line}");
-                    }
+                    let options = Options { width, colour, unicode, detail };
+                    fits(which, record, &options);
                 }
             }
         }
     }
+}
+
+fn fits(which: &str, record: &RunRecord, options: &Options) {
+    let text = render_with("text", record, options);
+    for line in text.lines() {
+        let shown = crate::columns::width(&without_colour(line));
+        assert!(shown <= options.width, "{which} at {}: {line}\n{text}", options.width);
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(48))]
+    #[test]
+    fn no_line_is_wider_than_the_terminal(
+        width in 40usize..=200,
+        (unicode, is_full) in any::<(bool, bool)>(),
+        names in prop::collection::vec(".{0,60}", 4),
+        word in ".{0,80}",
+    ) {
+        let mut run = testdata::run_with(4);
+        run.plan.question = word.clone();
+        for (contender, name) in run.plan.contenders.iter_mut().zip(names) {
+            contender.name = name;
+        }
+        for finding in &mut run.findings {
+            finding.evidence = word.clone();
+        }
+        let detail = if is_full { Detail::Full } else { Detail::Short };
+        fits("any name", &run, &Options { width, unicode, colour: false, detail });
+    }
+}
+
+#[test]
+fn text_without_unicode_is_drawn_in_ascii() {
+    for run in [testdata::run(), testdata::grid(), testdata::all_failed()] {
+        let options = Options { unicode: false, detail: Detail::Full, ..Options::default() };
+        let text = render_with("text", &run, &options);
+        let other: String = text.chars().filter(|c| !c.is_ascii()).collect();
+        assert_eq!(other, "");
+    }
+}
+
+/// A run of 50 contenders, one of whose visits failed, was skipped or is missing.
+fn fifty() -> RunRecord {
+    let mut run = testdata::run_with(50);
+    run.contenders[3].skipped_in = Some(1);
+    run
+}
+
+#[test]
+fn a_chart_shows_the_best_of_fifty_and_counts_the_others() {
+    let text = render("text", &fifty());
+    assert!(text.contains("  and 26 more, see the table below"), "{text}");
+    for width in [40, 60, 80, 120] {
+        for unicode in [false, true] {
+            fits("fifty", &fifty(), &Options { width, unicode, ..Options::default() });
+        }
+    }
+}
+
+#[test]
+fn narrow_text_of_a_fixed_run() {
+    let narrow = |width, unicode| {
+        let options = Options { width, unicode, ..Options::default() };
+        render_with("text", &testdata::run_with(3), &options)
+    };
+    insta::assert_snapshot!("text_at_40", narrow(40, true));
+    insta::assert_snapshot!("text_at_60_in_ascii", narrow(60, false));
+    insta::assert_snapshot!("text_at_120", narrow(120, true));
+}
+
+#[test]
+fn wide_names_are_aligned_by_columns() {
+    let mut run = testdata::run_with(3);
+    run.plan.contenders[0].name = "\u{670d}\u{52a1}\u{5668}".repeat(9);
+    run.plan.contenders[1].name = "\u{670d}\u{52a1}".to_owned();
+    let options = Options { width: 80, ..Options::default() };
+    insta::assert_snapshot!("text_of_wide_names", render_with("text", &run, &options));
+}
+
+#[test]
+fn a_run_that_its_user_stopped_says_so_and_who_was_skipped() {
+    let mut run = testdata::run_with(3);
+    run.ending = Ending::Stopped { blocks: 4 };
+    run.contenders[1].skipped_in = Some(2);
+    for name in ["text", "markdown", "html"] {
+        let page = render(name, &run).split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(page.contains("stopped by the user after block 4"), "{name}: {page}");
+        assert!(page.contains("by the user in block 3"), "{name}: {page}");
+    }
+    let text = render("text", &run);
+    assert!(text.contains("skipped by the user: joust prefork in block 3"), "{text}");
 }
 
 #[test]

@@ -14,6 +14,7 @@ use crate::run_facts::{no_findings, run_facts};
 use crate::standing::joined_failures;
 use crate::table::{Depth, Table};
 use crate::terminal::{Page, Paint};
+use crate::text_charts::{self, Chart};
 use crate::wording::plain;
 use crate::{Detail, Options, Output, Render, Written, extras, figures::counted, published};
 
@@ -37,10 +38,11 @@ fn render(record: &RunRecord, options: &Options) -> String {
     let left_out = match cells.as_slice() {
         [only] => {
             headlines(&mut page, only);
+            charts(&mut page, only, options);
             findings(&mut page, record, options.detail);
             tables(&mut page, extras::of_cell(only), options.detail)
         }
-        cells => several(&mut page, record, cells, options.detail),
+        cells => several(&mut page, record, cells, options),
     };
     extras::of_run(record).iter().for_each(|table| page.described(table));
     failed_visits(&mut page, record);
@@ -65,6 +67,17 @@ fn headlines(page: &mut Page, view: &CellView) {
     }
 }
 
+fn charts(page: &mut Page, view: &CellView, options: &Options) {
+    let options = Options { width: page.width(), ..*options };
+    show(page, text_charts::charts(view, &options));
+}
+
+fn show(page: &mut Page, charts: Vec<Chart>) {
+    for Chart { title, note, lines } in charts {
+        page.chart(&title, &note, &lines);
+    }
+}
+
 /// Lays out the tables to the requested depth; returns the titles of the others.
 fn tables(page: &mut Page, all: Vec<Table>, detail: Detail) -> Vec<String> {
     let is_shown = |table: &Table| detail == Detail::Full || table.depth == Depth::Answer;
@@ -74,7 +87,13 @@ fn tables(page: &mut Page, all: Vec<Table>, detail: Detail) -> Vec<String> {
 }
 
 /// One line per cell, with figures published elsewhere beside all of them; each cell by itself only in full.
-fn several(page: &mut Page, record: &RunRecord, cells: &[CellView], detail: Detail) -> Vec<String> {
+fn several(
+    page: &mut Page,
+    record: &RunRecord,
+    cells: &[CellView],
+    options: &Options,
+) -> Vec<String> {
+    let detail = options.detail;
     for Line { tone, text } in answers::overview(record, cells) {
         page.paragraph(&text, paint(tone));
     }
@@ -89,6 +108,7 @@ fn several(page: &mut Page, record: &RunRecord, cells: &[CellView], detail: Deta
     let names = cells.iter().map(|view| view.name.as_str());
     page.labelled(names.zip(&lines).map(|(name, (text, paint))| (name, text.clone(), *paint)));
     if detail == Detail::Short {
+        show(page, text_charts::of_cells(cells, &Options { width: page.width(), ..*options }));
         let printed = published::of_cells(record, cells).filled();
         printed.iter().for_each(|table| page.described(table));
         let all = counted(cells.len() as u64, "cell");
@@ -97,6 +117,7 @@ fn several(page: &mut Page, record: &RunRecord, cells: &[CellView], detail: Deta
     for view in cells {
         page.heading(&format!("Cell {}", view.name), "");
         headlines(page, view);
+        charts(page, view, options);
         tables(page, extras::of_cell(view), detail);
     }
     Vec::new()

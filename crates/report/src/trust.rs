@@ -226,6 +226,10 @@ fn stop(record: &RunRecord) -> Option<String> {
         Ending::Narrow => "stopped when every interval was narrow enough".to_owned(),
         Ending::Blocks => "stopped after all planned blocks".to_owned(),
         Ending::Budget => format!("stopped by the budget of {}", record.plan.budget),
+        Ending::Stopped { blocks } => format!(
+            "stopped by the user after block {blocks} (if the figures were the reason, differences look more \
+             certain than they are)"
+        ),
         Ending::Incomplete { reason } => format!("broken off: {}", plain(reason)),
     })
 }

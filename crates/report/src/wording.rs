@@ -142,10 +142,19 @@ pub(crate) fn name_of(contenders: &[Contender], index: usize) -> String {
 }
 
 /// Text from outside (names, logs, versions) without control characters: they could move the cursor
-/// of a terminal or break a well-formed page.
+/// of a terminal, turn the order of what follows around, or break a well-formed page.
 pub(crate) fn plain(text: &str) -> String {
-    let shown = |c: char| if c.is_control() { '\u{fffd}' } else { c };
+    let shown = |c: char| if c.is_control() || turns(c) { '\u{fffd}' } else { c };
     text.chars().map(shown).collect()
+}
+
+/// Whether it changes the direction of text, or begins a new line without being a control character (Unicode Standard
+/// Annex 9 and section 23.2).
+fn turns(c: char) -> bool {
+    matches!(
+        c,
+        '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}'
+    )
 }
 
 /// A ratio is positive and finite; a file that says otherwise gets no number printed.
@@ -272,5 +281,6 @@ mod tests {
     #[test]
     fn control_characters_do_not_reach_the_terminal() {
         assert_eq!(plain("a\u{1b}[2Jb"), "a\u{fffd}[2Jb");
+        assert_eq!(plain("a\u{202e}b\u{2028}c"), "a\u{fffd}b\u{fffd}c");
     }
 }

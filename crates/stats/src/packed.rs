@@ -131,7 +131,8 @@ impl Packed {
             let (left, right) = (own.peek().copied(), others.peek().copied());
             match (left, right) {
                 (Some(left), Some(right)) if left.0 == right.0 => {
-                    (own.next(), others.next());
+                    own.next();
+                    others.next();
                     Some((left.0, left.1.saturating_add(right.1)))
                 }
                 (Some(left), Some(right)) if left.0 < right.0 => own.next(),

@@ -1,77 +1,71 @@
-//! The live picture of a load: a thread that sums up, draws and reads keys, so that the load never waits for a slow
-//! terminal or a key. Start reading at [`Picture::begin`].
+//! A live picture: a thread that draws a scene and reads keys, so that what is measured never waits for a slow terminal
+//! or a key. Must not know what is drawn. Start reading at [`Picture::begin`].
 //!
-//! On the load's side it costs one copy of an interval, ten times a second. The thread has the lowest priority on the
-//! CPUs of the load: it uses what the load leaves idle, and nothing of the server's.
+//! The thread has the lowest priority, on CPUs that no server is measured on: it uses what others leave idle.
 
 use std::io;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use ::report::live::{self, Live, View};
-use ratatui::Terminal;
 use ratatui::backend::CrosstermBackend;
 use ratatui::crossterm::event::{self, Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
-use record::{Interval, LoadPlan};
+use ratatui::{Frame, Terminal};
 
 use super::aside::{FAREWELL_MAX, join_within};
 use super::tty::{self, Tty};
 
-/// Time between two frames: new data comes in intervals of 100 ms, and an eye reads no faster.
-const FRAME: Duration = Duration::from_millis(200);
 /// The lowest possible priority.
 const NICE_MAX: i32 = 19;
-/// How soon the thread notices that the load is over.
+/// How soon the thread notices that the end has come.
 const LOOK: Duration = Duration::from_millis(40);
 
-/// Most intervals that wait for the painter (5 seconds of them); further ones are merged with the last one.
-const ARRIVED_MAX: usize = 50;
+/// What is drawn, and what its keys do.
+pub trait Scene: Send + 'static {
+    /// Time between two frames.
+    const FRAME: Duration;
 
-/// Intervals that the painter has not seen yet, in order.
-type Arrived = Arc<Mutex<Vec<Interval>>>;
+    /// Draws what is known now.
+    fn draw(&mut self, frame: &mut Frame<'_>);
+
+    /// Handles a key; Ctrl-C, and q unless [`Scene::is_asking`], end everything and do not come here.
+    fn obey(&mut self, key: KeyCode);
+
+    /// Whether an answer is typed.
+    fn is_asking(&self) -> bool {
+        false
+    }
+}
 
 /// A picture that disappears when it is dropped.
 pub struct Picture {
-    arrived: Arrived,
     over: Arc<AtomicBool>,
     painter: Option<JoinHandle<()>>,
 }
 
 impl Picture {
-    /// Takes the terminal and begins to draw on it.
+    /// Takes the terminal and begins to draw on it, by a thread on `cpus` (empty: on any). `interrupt` is set by q and
+    /// Ctrl-C, as SIGINT does.
     ///
     /// # Errors
     /// The terminal cannot be taken or has no size, or there is no thread; the terminal is then given back.
-    pub fn begin(plan: &LoadPlan, view: View, interrupt: &'static AtomicBool) -> io::Result<Self> {
-        let arrived = Arrived::default();
+    pub fn begin<S: Scene>(
+        scene: S,
+        cpus: Vec<u32>,
+        interrupt: &'static AtomicBool,
+    ) -> io::Result<Self> {
         let over = Arc::new(AtomicBool::new(false));
         tty::take()?;
-        let mut picture = Self { arrived: arrived.clone(), over: over.clone(), painter: None };
+        let mut picture = Self { over: over.clone(), painter: None };
         let terminal = Terminal::new(CrosstermBackend::new(Tty::default()))?;
         if terminal.size()?.area() == 0 {
             return Err(io::Error::other("a terminal without a size"));
         }
-        let live = Live::new(plan);
-        let cpus = plan.cpus.clone();
-        let painter =
-            Painter { arrived, live, frozen: None, view, terminal, over, interrupt, cpus };
+        let painter = Painter { scene, terminal, over, interrupt, cpus };
         let thread = thread::Builder::new().name("screen".to_owned());
         picture.painter = Some(thread.spawn(move || painter.paint())?);
         Ok(picture)
-    }
-
-    /// Shows the interval in the next frame.
-    pub fn add(&self, interval: &Interval) {
-        // A panic in the painter has already been reported; the load continues without it.
-        let Ok(mut arrived) = self.arrived.lock() else { return };
-        if arrived.len() < ARRIVED_MAX {
-            arrived.push(interval.clone());
-        } else if let Some(last) = arrived.last_mut() {
-            last.merge(interval);
-            last.length = interval.end().saturating_sub(last.start);
-        }
     }
 }
 
@@ -89,32 +83,27 @@ impl Drop for Picture {
 }
 
 /// The thread that draws.
-struct Painter {
-    arrived: Arrived,
-    live: Live,
-    /// What is shown while the picture is paused.
-    frozen: Option<Live>,
-    view: View,
+struct Painter<S> {
+    scene: S,
     terminal: Terminal<CrosstermBackend<Tty>>,
     over: Arc<AtomicBool>,
     interrupt: &'static AtomicBool,
-    /// CPUs of the load; empty: any.
     cpus: Vec<u32>,
 }
 
-impl Painter {
-    /// Runs until the load is over or interrupted. Then the terminal is given back at once, so that a second Ctrl-C is
-    /// a signal again.
+impl<S: Scene> Painter<S> {
+    /// Runs until the end or an interrupt. Then the terminal is given back at once, so that a second Ctrl-C is a signal
+    /// again.
     fn paint(mut self) {
         self.step_back();
         while !self.is_over() {
             let begun = Instant::now();
-            // A terminal that is gone is no reason to end a load.
-            if self.draw().is_err() {
+            // A terminal that is gone is no reason to end a measurement.
+            if self.terminal.draw(|frame| self.scene.draw(frame)).is_err() {
                 break;
             }
             while !self.is_over()
-                && let Some(left) = FRAME.checked_sub(begun.elapsed())
+                && let Some(left) = S::FRAME.checked_sub(begun.elapsed())
             {
                 self.listen(left.min(LOOK));
             }
@@ -135,13 +124,6 @@ impl Painter {
         }
     }
 
-    fn draw(&mut self) -> io::Result<()> {
-        let arrived = self.arrived.lock().map(|mut arrived| std::mem::take(&mut *arrived));
-        arrived.unwrap_or_default().iter().for_each(|interval| self.live.add(interval));
-        let (shown, view) = (self.frozen.as_ref().unwrap_or(&self.live), self.view);
-        self.terminal.draw(|frame| live::draw(shown, &view, frame)).map(|_| ())
-    }
-
     /// Handles a key, if one comes within the time.
     fn listen(&mut self, wait: Duration) {
         match event::poll(wait) {
@@ -151,7 +133,7 @@ impl Painter {
                 // A new size takes effect when the next frame is drawn.
                 _ => {}
             },
-            // There is no keyboard (stdin is a file, and there is no /dev/tty), but signals still end the load.
+            // There is no keyboard (stdin is a file, and there is no /dev/tty), but signals still end everything.
             Err(_) => thread::sleep(wait),
         }
     }
@@ -160,12 +142,8 @@ impl Painter {
         let is_control = key.modifiers.contains(KeyModifiers::CONTROL);
         match key.code {
             KeyCode::Char('c') if is_control => self.end(),
-            KeyCode::Char('q' | 'Q') => self.end(),
-            KeyCode::Char(' ') => self.freeze(),
-            KeyCode::Char('d') => self.view.distribution = !self.view.distribution,
-            KeyCode::Char('?' | 'h') => self.view.help = !self.view.help,
-            KeyCode::Esc => self.view.help = false,
-            _ => {}
+            KeyCode::Char('q' | 'Q') if !self.scene.is_asking() => self.end(),
+            code => self.scene.obey(code),
         }
     }
 
@@ -175,10 +153,5 @@ impl Painter {
         // It can only fail for a signal that does not exist.
         let _ =
             rustix::process::kill_process(rustix::process::getpid(), rustix::process::Signal::INT);
-    }
-
-    fn freeze(&mut self) {
-        self.frozen = if self.frozen.is_none() { Some(self.live.clone()) } else { None };
-        self.view.frozen = self.frozen.is_some();
     }
 }

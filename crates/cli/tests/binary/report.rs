@@ -25,6 +25,24 @@ fn the_record_of_a_load_is_shown_again() {
 }
 
 #[test]
+fn colour_is_for_a_terminal_unless_it_is_asked_for_or_refused() {
+    let coloured = |settings: &[(&str, &str)]| {
+        let mut command = crate::joust(&["doctor", "--checks"]);
+        command.env_remove("NO_COLOR").env_remove("CLICOLOR_FORCE");
+        let output = command.envs(settings.iter().copied()).output().unwrap();
+        stdout(&output).contains('\u{1b}')
+    };
+    assert!(!coloured(&[]), "a pipe is no terminal");
+    assert!(coloured(&[("CLICOLOR_FORCE", "1")]));
+    assert!(!coloured(&[("CLICOLOR_FORCE", "0")]));
+    assert!(!coloured(&[("CLICOLOR_FORCE", "1"), ("NO_COLOR", "1")]));
+    assert!(
+        coloured(&[("CLICOLOR_FORCE", "1"), ("NO_COLOR", "")]),
+        "empty is as if it were not set"
+    );
+}
+
+#[test]
 fn the_checks_are_listed() {
     let text = stdout(&output(&["doctor", "--checks"]));
     assert!(text.contains("errors_as_speed") && text.contains("generator_limit"), "{text}");
