@@ -3,6 +3,7 @@
 //! `report`. Start reading at [`called`], then [`answer`].
 
 use std::collections::BTreeMap;
+use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -10,7 +11,7 @@ use history::{Filter, History, Question, Reference};
 use miette::miette;
 use record::{HistoryRecord, RunRecord};
 use serve::{GatewayConfig, GatewayKind, Mapping};
-use units::{Bytes, Share};
+use units::{Bytes, Nanos, Share};
 
 use crate::output;
 use crate::run_file::read_run;
@@ -24,6 +25,9 @@ const DATABASE: &str = "history.sqlite";
 const MARGIN: Share = Share(0.02);
 /// A page of a large run takes a while, and has megabytes.
 const PAGE_BYTES_MAX: Bytes = Bytes(512_000_000);
+const PAGE_TIME_MAX: Nanos = Nanos::from_secs(600);
+/// Pages that are made at once in each process of the server: each reads a whole run file, which takes memory.
+const PROGRAMS_MAX: u32 = 2;
 
 /// The gateway that answers every address with this program.
 pub fn gateway(folder: &Path) -> Result<GatewayConfig, Trouble> {
@@ -51,6 +55,8 @@ pub fn gateway(folder: &Path) -> Result<GatewayConfig, Trouble> {
         script: Some(program),
         env: BTreeMap::from([(FOLDER.to_owned(), text.to_owned())]),
         output_bytes_max: PAGE_BYTES_MAX,
+        programs_max: PROGRAMS_MAX,
+        timeout: PAGE_TIME_MAX,
         // Nothing is ever sent here.
         body_bytes_max: Bytes(0),
         ..plain
@@ -67,17 +73,20 @@ pub fn called() -> Option<ExitCode> {
         method: variable("REQUEST_METHOD"),
         path: format!("{}{}", variable("SCRIPT_NAME"), variable("PATH_INFO")),
         query: query(&variable("QUERY_STRING")),
+        host: variable("HTTP_HOST"),
     };
     let Answer { status, kind, body } = answer(&folder, &asked);
     let allow = if status.starts_with("405") { "Allow: GET, HEAD\r\n" } else { "" };
     // Pages change with every run, and nobody else may put them into a frame.
+    let is_head = asked.method == "HEAD";
+    // The length of a page is known only when it is made.
+    let length =
+        if is_head { String::new() } else { format!("Content-Length: {}\r\n", body.len()) };
     let head = format!(
-        "Status: {status}\r\nContent-Type: {kind}; charset=utf-8\r\nContent-Length: {}\r\n{allow}Cache-Control: no-store\r\n\
-         X-Content-Type-Options: nosniff\r\nX-Frame-Options: DENY\r\nReferrer-Policy: no-referrer\r\n\r\n",
-        body.len()
+        "Status: {status}\r\nContent-Type: {kind}; charset=utf-8\r\n{length}{allow}Cache-Control: no-store\r\n\
+         X-Content-Type-Options: nosniff\r\nX-Frame-Options: DENY\r\nReferrer-Policy: no-referrer\r\n\r\n"
     );
-    let bytes =
-        if asked.method == "HEAD" { head.into_bytes() } else { (head + &body).into_bytes() };
+    let bytes = if is_head { head.into_bytes() } else { (head + &body).into_bytes() };
     Some(match output::stdout(&bytes) {
         Ok(()) => ExitCode::SUCCESS,
         Err(_) => ExitCode::FAILURE,
@@ -89,6 +98,25 @@ struct Asked {
     method: String,
     path: String,
     query: BTreeMap<String, String>,
+    /// The field of that name.
+    host: String,
+}
+
+impl Asked {
+    /// A name that leads to this machine by the word of a stranger's name server (DNS rebinding) would let the pages of
+    /// that stranger read the reports. So only addresses, `localhost` and this machine's own name are answered.
+    fn is_for_this_machine(&self) -> bool {
+        let host = match self.host.strip_prefix('[') {
+            Some(rest) => rest.split(']').next().unwrap_or_default(),
+            None => self.host.split(':').next().unwrap_or_default(),
+        };
+        let own = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+        let own = own.trim().split('.').next().unwrap_or_default();
+        let first = host.split('.').next().unwrap_or_default();
+        host.parse::<IpAddr>().is_ok()
+            || host.eq_ignore_ascii_case("localhost")
+            || (!own.is_empty() && first.eq_ignore_ascii_case(own))
+    }
 }
 
 /// What it gets.
@@ -117,6 +145,10 @@ fn answer(folder: &Path, asked: &Asked) -> Answer {
         let text = "this site shows what was measured and takes nothing; use `joust history add`";
         return Answer::message("405 Method Not Allowed", "Not allowed", text);
     }
+    if !asked.is_for_this_machine() {
+        let text = "ask for this site by the address or the name of its machine";
+        return Answer::message("421 Misdirected Request", "Another host", text);
+    }
     let history = match History::open(&folder.join(DATABASE)) {
         Ok(history) => history,
         Err(error) => return failed(&error.to_string()),
@@ -126,7 +158,7 @@ fn answer(folder: &Path, asked: &Asked) -> Answer {
         path.trim_start_matches('/').split_once('/').unwrap_or((path.trim_start_matches('/'), ""));
     match (first, rest) {
         ("", "") => index(&history),
-        ("run", id) => run(&history, id),
+        ("run", id) => run(&history, id, asked.method == "HEAD"),
         ("compare", "") => compare(&history, &asked.query),
         ("trend", "") => trend(&history, &asked.query),
         _ => Answer::not_found("there is no such page"),
@@ -152,25 +184,43 @@ fn index(history: &History) -> Answer {
 }
 
 /// The page of a run, or its file if the address ends in `.json`.
-fn run(history: &History, id: &str) -> Answer {
+fn run(history: &History, id: &str, is_head: bool) -> Answer {
     let (id, is_file) = id.strip_suffix(".json").map_or((id, false), |id| (id, true));
-    let (_, run) = match read(history, id) {
+    let (_, file) = match file_of(history, id) {
         Ok(found) => found,
         Err(answer) => return answer,
     };
     if is_file {
-        return Answer { kind: "application/json", ..Answer::page(run.to_json()) };
+        // As it is, so that its digest still tells whether it was changed.
+        return match std::fs::read_to_string(&file) {
+            Ok(text) => Answer { kind: "application/json", ..Answer::page(text) },
+            Err(error) => failed(&error.to_string()),
+        };
     }
+    if is_head {
+        return Answer::page(String::new());
+    }
+    let run = match read_run(&file) {
+        Ok((_, run)) => run,
+        Err(trouble) => return failed(&trouble.report.to_string()),
+    };
     let html = report::output("html").and_then(|output| output.run.as_ref());
     let page = html.expect("html shows runs").bytes(&run, &report::Options::default());
     Answer::page(String::from_utf8(page).expect("a page is UTF-8"))
 }
 
-/// The run of a number, and that number.
-fn read(history: &History, id: &str) -> Result<(i64, RunRecord), Answer> {
+/// A run's number and its file.
+fn file_of(history: &History, id: &str) -> Result<(i64, PathBuf), Answer> {
     let unknown = || Answer::not_found(&format!("a run must be named by its number, got `{id}`"));
-    let number: i64 = id.parse().map_err(|_| unknown())?;
+    let is_number = !id.is_empty() && id.bytes().all(|byte| byte.is_ascii_digit());
+    let number = id.parse().ok().filter(|_| is_number).ok_or_else(unknown)?;
     let file = history.file_of(number).map_err(|error| Answer::not_found(&error.to_string()))?;
+    Ok((number, file))
+}
+
+/// A run's number and what is in its file.
+fn read(history: &History, id: &str) -> Result<(i64, RunRecord), Answer> {
+    let (number, file) = file_of(history, id)?;
     match read_run(&file) {
         Ok((_, run)) => Ok((number, run)),
         Err(trouble) => Err(failed(&trouble.report.to_string())),
@@ -232,7 +282,8 @@ fn decoded(text: &str) -> String {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();
     while let [first, after @ ..] = rest {
-        let escape = after.get(..2).and_then(|digits| std::str::from_utf8(digits).ok());
+        let escape = after.get(..2).filter(|digits| digits.iter().all(u8::is_ascii_hexdigit));
+        let escape = escape.and_then(|digits| std::str::from_utf8(digits).ok());
         let escape = escape.and_then(|digits| u8::from_str_radix(digits, 16).ok());
         match (first, escape) {
             (b'%', Some(byte)) => {
@@ -268,6 +319,7 @@ mod tests {
             method: method.to_owned(),
             path: "/".to_owned(),
             query: BTreeMap::new(),
+            host: "127.0.0.1:8080".to_owned(),
         };
         for method in ["POST", "PUT", "DELETE", "PATCH", ""] {
             assert_eq!(
@@ -276,5 +328,25 @@ mod tests {
             );
         }
         assert!(answer(Path::new("/nowhere"), &asked("GET")).status.starts_with("500"));
+    }
+
+    #[test]
+    fn a_name_that_is_not_this_machines_is_not_answered() {
+        let own = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap();
+        let asked = |host: &str| Asked {
+            method: "GET".to_owned(),
+            path: "/".to_owned(),
+            query: BTreeMap::new(),
+            host: host.to_owned(),
+        };
+        for host in ["127.0.0.1:8080", "[::1]:8080", "10.1.2.3", "localhost", own.trim()] {
+            assert!(asked(host).is_for_this_machine(), "{host}");
+        }
+        for host in ["attacker.example", "attacker.example:8080", "127.0.0.1.attacker.example", ""]
+        {
+            assert!(!asked(host).is_for_this_machine(), "{host}");
+        }
+        let answer = answer(Path::new("/nowhere"), &asked("attacker.example"));
+        assert_eq!(answer.status, "421 Misdirected Request");
     }
 }

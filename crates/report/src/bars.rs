@@ -100,7 +100,11 @@ impl Figure {
         let visits: Vec<f64> = visits.filter(|value| value.is_finite() && *value >= 0.0).collect();
         Self {
             value: standing.value(metric),
-            interval: stats::quantile_interval(&visits, 0.5, visits.len() as f64),
+            // The figure of a service time is of all requests together, and no median over visits.
+            interval: match metric.service_quantile() {
+                None => stats::quantile_interval(&visits, 0.5, visits.len() as f64),
+                Some(_) => None,
+            },
             visits,
         }
     }
@@ -113,7 +117,8 @@ impl Figure {
 
 fn axis(svg: &mut Svg, scale: &Scale, bottom: f64, metric: Metric) {
     svg.text("t head", (0.0, TOP - 12.0), Anchor::Start, "best first");
-    svg.text("t head", (WIDTH, TOP - 12.0), Anchor::End, "median [95 %]");
+    let figure = if metric.service_quantile().is_some() { "all visits" } else { "median [95 %]" };
+    svg.text("t head", (WIDTH, TOP - 12.0), Anchor::End, figure);
     for tick in scale.ticks(4) {
         let x = scale.at(tick);
         svg.line("grid down", (x, TOP), (x, bottom));
@@ -168,6 +173,10 @@ fn row(
         }
         None if figure.visits.len() == 1 => "one visit".to_owned(),
         None if figure.visits.is_empty() => String::new(),
+        None if metric.service_quantile().is_some() => {
+            let ends = |of: fn(f64, f64) -> f64| figure.visits.iter().copied().reduce(of);
+            format!("{} to {}", shown(metric, ends(f64::min)), shown(metric, ends(f64::max)))
+        }
         None => format!("{} visits", figure.visits.len()),
     };
     let room = WIDTH - PLOT.1 - 6.0;

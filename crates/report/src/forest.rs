@@ -87,7 +87,7 @@ pub(crate) fn forest(view: &CellView, metric: Metric) -> Option<Drawing> {
     }
     let said: Vec<String> = rows.iter().map(RatioRow::sentence).collect();
     let title = metric.info().title;
-    let about = format!("{title}, ratio to {name}, above 1 is better. {}.", said.join("; "));
+    let about = format!("{title}, times as good as {name}. {}.", said.join("; "));
     Some(Drawing { svg, height: bottom + BELOW, about })
 }
 

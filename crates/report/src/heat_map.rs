@@ -97,12 +97,15 @@ impl HeatMap {
         let mut grid = vec![[0u64; ROWS]; n_columns];
         let rows = (PLOT_Y.1 - PLOT_Y.0) / ROWS as f64;
         for LoadSpan { start, length, counts } in &self.spans {
-            let middle = start.0 + length.0 / 2;
-            let column = (middle as f64 / end.0.max(1) as f64 * n_columns as f64) as usize;
-            let column = &mut grid[column.min(n_columns - 1)];
+            // A span belongs to every column that it covers: a column without requests is one in which none ended.
+            let place = |at: u64| at as f64 / end.0.max(1) as f64 * n_columns as f64;
+            let first = (place(start.0) as usize).min(n_columns - 1);
+            let last = (place(start.0 + length.0).ceil() as usize).clamp(first + 1, n_columns);
             for (span, count) in counts {
                 let at = (y.at(span.as_millis_f64().max(1e-6)) - PLOT_Y.0) / rows;
-                column[(at as usize).min(ROWS - 1)] += count;
+                for column in &mut grid[first..last] {
+                    column[(at as usize).min(ROWS - 1)] += count;
+                }
             }
         }
         let mut levels = vec![Vec::new(); LEVELS.len()];

@@ -51,10 +51,17 @@ pub(crate) fn offsets(load: &LoadRecord, name: &str) -> Option<Drawing> {
     for (level, strokes) in levels.iter().enumerate().filter(|(_, strokes)| !strokes.is_empty()) {
         svg.strokes(&format!("heat h{level}"), height + 0.3, strokes);
     }
+    let whole = load.completions.counts.len() as u64 * bin.0 / 1_000_000_000;
+    let cut = if whole > seconds as u64 {
+        format!("the first {seconds} of {whole} seconds")
+    } else {
+        String::new()
+    };
+    svg.text("t guided", (PLOT_X.1, PLOT_Y.1 + 27.0), Anchor::End, &cut);
     let silent = grid.iter().flatten().filter(|count| **count == 0).count();
     let about = format!(
         "Completed replies of {name} by the instant within each of {seconds} seconds: {silent} of {} fields of {} ms \
-         are without a reply.",
+         are without a reply. {cut}",
         seconds * ROWS,
         1000 / ROWS
     );

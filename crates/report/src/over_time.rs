@@ -1,5 +1,5 @@
 //! The plot of a load over time: requests/s above, service time below, on one time axis. Must not know the page it
-//! stands in; the page's script draws the same so that it can be explored. Start reading at [`over_time`].
+//! stands in; the page's script draws it too, so that it can be explored. Start reading at [`over_time`].
 
 use record::LoadRecord;
 use units::Nanos;

@@ -98,8 +98,8 @@ struct TrustBox {
     meaning: &'static str,
     /// Why the word is not better.
     reasons: Vec<String>,
-    /// "3 more: see the findings"; empty if all are named.
-    more: String,
+    /// Further reasons.
+    more: Vec<String>,
     facts: Vec<String>,
 }
 
@@ -221,11 +221,7 @@ pub(crate) fn page(record: &RunRecord) -> PageData {
 /// What every page has, with one cell or several.
 fn frame(record: &RunRecord) -> PageData {
     let (grade, mut reasons) = grade(record);
-    let more = match reasons.len().saturating_sub(REASONS_MAX) {
-        0 => String::new(),
-        n => format!("{n} more: see the findings"),
-    };
-    reasons.truncate(REASONS_MAX);
+    let more = reasons.split_off(REASONS_MAX.min(reasons.len()));
     PageData {
         joust: plain(&record.joust),
         name: plain(&record.plan.name),

@@ -5,7 +5,7 @@ use record::{Interval, LoadRecord, MachineSeries, Metric, RunRecord, Visit, Visi
 use serde::Serialize;
 use units::Nanos;
 
-use crate::forest::{RatioMark, Trust, mark};
+use crate::forest::{RatioMark, Trust, mark, words as verdict_words};
 use crate::pairs::said;
 use crate::standing::shown;
 use crate::wording::{Reading, name_of, plain};
@@ -42,9 +42,10 @@ struct ScriptMetric {
 }
 
 /// Cell, metric, first and second contender; ratio and interval of the first over the second, above 1 is better; what
-/// is drawn ([`kind`]); the verdict as a number of [`ScriptData::words`]; blocks.
+/// is drawn ([`kind`]); words, as numbers of [`ScriptData::words`]: the verdict from the side of the first, from that of
+/// the second, and as a table has it with the better one first; blocks.
 type ScriptPair =
-    (usize, usize, usize, usize, Option<f64>, Option<f64>, Option<f64>, u8, usize, u32);
+    (usize, usize, usize, usize, Option<f64>, Option<f64>, Option<f64>, u8, [usize; 3], u32);
 
 /// A visit and its course. Times are seconds since the start of the load.
 #[derive(Serialize)]
@@ -75,7 +76,7 @@ struct Course {
     max: Vec<Option<f64>>,
     /// Failed requests, per second.
     failed: Vec<f64>,
-    /// When counters were read.
+    /// When counters were read; before 0: before the load.
     read: Vec<f64>,
     /// Name of a counter and its change per second up to each reading.
     counters: Vec<(String, Vec<f64>)>,
@@ -85,12 +86,19 @@ struct Course {
 pub(crate) fn of_run(record: &RunRecord) -> String {
     let mut words = Vec::new();
     let pairs = record.verdicts.iter().map(|pair| {
-        let reading = Reading::new(pair).seen_by(pair.a);
+        let better_first = Reading::new(pair);
+        let reading = better_first.clone().seen_by(pair.a);
         let (ratio, low, high) = figures(&reading);
-        let blocks = reading.estimate.map_or(0, |estimate| estimate.blocks);
-        let word = word(&mut words, said(&reading));
+        let measured = reading.estimate.map_or(0, |estimate| estimate.blocks);
+        let blocks = reading.short_of.map_or(measured, |short| short.blocks);
+        let texts = [
+            verdict_words(&reading).1,
+            verdict_words(&better_first.clone().seen_by(pair.b)).1,
+            said(&better_first),
+        ];
+        let texts = texts.map(|text| word(&mut words, text));
         let metric = pair.metric as usize;
-        (pair.cell, metric, pair.a, pair.b, ratio, low, high, kind(&reading), word, blocks)
+        (pair.cell, metric, pair.a, pair.b, ratio, low, high, kind(&reading), texts, blocks)
     });
     let pairs = pairs.collect();
     let budget = POINTS_MAX / record.visits.len().max(1);
@@ -102,7 +110,8 @@ pub(crate) fn of_run(record: &RunRecord) -> String {
             .collect(),
         cells: record.plan.cells.iter().map(|cell| plain(&cell.name)).collect(),
         metrics: Metric::all().map(metric).collect(),
-        margin: record.plan.margin.0,
+        // A file that was edited may have any number.
+        margin: record.plan.margin.0.clamp(0.0, 0.99),
         pairs,
         visits: record.visits.iter().map(|one| visit(one, points, with_counters)).collect(),
         words,
@@ -226,7 +235,11 @@ fn course(load: &LoadRecord, cut: Nanos, series: Option<&MachineSeries>, points:
 
 /// Changes per second of the counters that moved at most readings.
 fn counters(course: &mut Course, series: &MachineSeries) {
-    course.read = series.at.iter().skip(1).map(|at| seconds(*at)).collect();
+    // Readings count from the first one, which is before the load; the last one is made when the load is over.
+    let end = course.at.last().copied().unwrap_or_default();
+    let shift = end - series.at.last().map_or(0.0, |last| last.as_secs_f64());
+    let on_axis = |at: &Nanos| ((at.as_secs_f64() + shift) * 1e4).round() / 1e4;
+    course.read = series.at.iter().skip(1).map(on_axis).collect();
     let spans: Vec<f64> =
         series.at.windows(2).map(|pair| (pair[1] - pair[0]).as_secs_f64().max(1e-6)).collect();
     let moved = |steps: &[i64]| steps.iter().filter(|step| **step != 0).count();

@@ -198,6 +198,7 @@ pub(crate) fn word(value: &impl Serialize) -> Option<String> {
 }
 
 /// Figures, one a row.
+#[cfg(feature = "parquet")]
 pub(crate) fn figures(measured: Vec<Measured>) -> Sheet {
     const COLUMNS: [SheetColumn<Measured>; 10] = [
         SheetColumn::new("cell", Kind::Text, |one| Cell::Text(one.cell.clone())),

@@ -71,8 +71,16 @@ struct TrendFigure {
 pub fn index_page(history: &HistoryRecord) -> String {
     let runs = history.runs.iter().rev().take(RUNS_MAX);
     let runs: Vec<ListedRun> = runs.map(|run| listed(run, &history.series)).collect();
-    let worse = runs.iter().filter(|run| !run.worse.is_empty()).count() as u64;
-    let mut lines = vec![("answer", format!("{} kept", counted(history.runs.len() as u64, "run")))];
+    let all = history.runs.len();
+    let worse = history.runs.iter().map(|run| listed(run, &history.series));
+    let worse = worse.filter(|run| !run.worse.is_empty()).count() as u64;
+    let mut lines = vec![("answer", format!("{} kept", counted(all as u64, "run")))];
+    if all > RUNS_MAX {
+        lines.push((
+            "caution",
+            format!("the latest {} are listed", counted(RUNS_MAX as u64, "run")),
+        ));
+    }
     if worse > 0 {
         lines.push(("alarm", format!("a figure became worse with {}", counted(worse, "run"))));
     }
@@ -291,7 +299,8 @@ mod tests {
             runs: (1..=3).map(|id| run(id, name)).collect(),
             series: vec![series(name)],
         };
-        let page = index_page(&history);
+        // The template escapes slashes too.
+        let page = index_page(&history).replace("&#x2f;", "/");
         let at = |text: &str| page.find(text).unwrap_or_else(|| panic!("{text} is not in\n{page}"));
         assert!(at("href=\"/run/3\"") < at("href=\"/run/1\""));
         assert!(!page.contains("href=\"/run/2\""), "its file is gone");
@@ -323,7 +332,7 @@ mod tests {
             drift: Vec::new(),
             unmatched: vec!["nginx: only in the base run".to_owned()],
         };
-        let page = compare_page(&comparison, (3, 7));
+        let page = compare_page(&comparison, (3, 7)).replace("&#x2f;", "/");
         for part in [
             "/run/3",
             "/run/7",

@@ -69,71 +69,97 @@ fn unusable(record: &RunRecord) -> Vec<String> {
         (record.integrity == Integrity::Changed)
             .then(|| "the file was changed after it was measured".to_owned()),
         (!measured).then(|| "nothing was measured".to_owned()),
-        (measured && record.verdicts.iter().all(withheld))
+        (measured && !record.verdicts.is_empty() && record.verdicts.iter().all(withheld))
             .then(|| "every verdict is withheld".to_owned()),
+        (measured && record.verdicts.is_empty()).then(|| "no pair has a verdict".to_owned()),
     ];
     reasons.into_iter().flatten().collect()
 }
 
 fn limits(record: &RunRecord) -> Vec<String> {
-    let metric = record.plan.metrics.first().or(record.verdicts.first().map(|one| &one.metric));
-    let of_metric = || record.verdicts.iter().filter(move |one| Some(&one.metric) == metric);
-    let all = of_metric().count() as u64;
-    let pairs = |is: &dyn Fn(&record::PairVerdict) -> bool, what: &str| {
-        let count = of_metric().filter(|one| is(one)).count() as u64;
-        let of = if all == 1 { String::new() } else { format!("{count} of ") };
-        (count > 0).then(|| format!("{of}{} {what}", counted(all, "pair")))
-    };
-    let is_bound = |one: &record::PairVerdict| {
-        let cause = match one.verdict {
-            Verdict::AtLeast { cause, .. } | Verdict::AtMost { cause, .. } => cause,
-            _ => return false,
-        };
-        cause == record::BoundCause::Ceiling
-    };
-    let count = |is: &dyn Fn(&record::Visit) -> bool| {
-        record.visits.iter().filter(|visit| is(visit)).count() as u64
-    };
-    let visits = record.visits.len() as u64;
-    let kept = count(&|one| one.state == VisitState::Measured && one.disturbance().is_some());
-    let disturbed = kept + count(&|one| one.state == VisitState::Disturbed);
-    let failed = count(&|one| matches!(one.state, VisitState::Failed { .. }));
-    let quantity = metric.map_or("", |metric| metric.info().quantity);
-    let groups = grouped(record);
-    let acting: Vec<&str> = [Severity::Void, Severity::Bound]
-        .iter()
-        .flat_map(|&severity| record.findings.iter().filter(move |one| one.acts(severity)))
-        .map(|finding| finding.check.as_str())
-        .collect();
-    let acting: Vec<String> = groups
-        .iter()
-        .filter(|group| acting.contains(&group.check.as_str()))
-        .map(|group| format!("{}: {}", group.check, group.weight))
-        .collect();
-    let reasons = [
-        match &record.ending {
-            Ending::Incomplete { reason } => Some(format!("broken off: {}", plain(reason))),
-            _ => None,
-        },
-        pairs(
-            &|one| matches!(one.verdict, Verdict::Withheld { .. }),
-            &format!("withheld on {quantity}"),
-        ),
-        pairs(&is_bound, &format!("only bounded on {quantity}")),
-        pairs(&|one| one.short_of.is_some(), "preliminary: too few blocks"),
-        (kept > 0).then(|| format!("{} disturbed and used anyway", counted(kept, "visit"))),
-        (visits > 0 && disturbed as f64 / visits as f64 >= DISTURBED_MANY).then(|| {
-            format!("{} of {} disturbed", percent(disturbed, visits), counted(visits, "visit"))
-        }),
-        (failed > 0).then(|| format!("{} failed", counted(failed, "visit"))),
-    ];
+    let acting = acting(record);
+    let reasons = ended_early(record)
+        .into_iter()
+        .chain(acting)
+        .chain(pairs(record))
+        .chain(visits_lost(record));
     let mut seen: Vec<String> = Vec::new();
-    for reason in reasons.into_iter().flatten().chain(acting) {
+    for reason in reasons {
         if !seen.contains(&reason) {
             seen.push(reason);
         }
     }
     seen
+}
+
+fn ended_early(record: &RunRecord) -> Option<String> {
+    match &record.ending {
+        Ending::Incomplete { reason } => Some(format!("broken off: {}", plain(reason))),
+        Ending::Stopped { blocks } => Some(format!("stopped by the user after block {blocks}")),
+        Ending::Narrow | Ending::Blocks | Ending::Budget => None,
+    }
+}
+
+/// Checks that withhold verdicts or make them bounds, and what they do.
+fn acting(record: &RunRecord) -> Vec<String> {
+    let acts = |check: &str| {
+        let of_check = record.findings.iter().filter(|one| one.check == check);
+        of_check.into_iter().any(|one| one.acts(Severity::Void) || one.acts(Severity::Bound))
+    };
+    let groups = grouped(record);
+    let acting = groups.iter().filter(|group| acts(&group.check));
+    acting.map(|group| format!("{}: {}", group.check, group.weight)).collect()
+}
+
+/// Pairs without a verdict, with a bound, or with too few blocks, on the two metrics that answers are about: the
+/// primary one and server CPU time.
+fn pairs(record: &RunRecord) -> Vec<String> {
+    let primary = record.plan.metrics.first().or(record.verdicts.first().map(|one| &one.metric));
+    let mut metrics: Vec<Metric> =
+        primary.copied().into_iter().chain([Metric::ServerCpu]).collect();
+    metrics.dedup();
+    let is_bound = |one: &record::PairVerdict| match one.verdict {
+        Verdict::AtLeast { cause, .. } | Verdict::AtMost { cause, .. } => {
+            cause == record::BoundCause::Ceiling
+        }
+        _ => false,
+    };
+    let is_withheld = |one: &record::PairVerdict| matches!(one.verdict, Verdict::Withheld { .. });
+    let mut reasons = Vec::new();
+    for metric in metrics {
+        let of_metric = || record.verdicts.iter().filter(|one| one.metric == metric);
+        let all = of_metric().count() as u64;
+        let mut say = |is: &dyn Fn(&record::PairVerdict) -> bool, what: &str| {
+            let count = of_metric().filter(|one| is(one)).count() as u64;
+            let of = if all == 1 { String::new() } else { format!("{count} of ") };
+            if count > 0 {
+                let quantity = metric.info().quantity;
+                reasons.push(format!("{of}{} {what} on {quantity}", counted(all, "pair")));
+            }
+        };
+        say(&is_withheld, "withheld");
+        say(&is_bound, "only bounded");
+        say(&|one| one.short_of.is_some(), "preliminary (too few blocks)");
+    }
+    reasons
+}
+
+/// Visits that were disturbed or failed.
+fn visits_lost(record: &RunRecord) -> Vec<String> {
+    let count = |is: &dyn Fn(&record::Visit) -> bool| {
+        record.visits.iter().filter(|visit| is(visit)).count() as u64
+    };
+    let all = record.visits.len() as u64;
+    let kept = count(&|one| one.state == VisitState::Measured && one.disturbance().is_some());
+    let disturbed = kept + count(&|one| one.state == VisitState::Disturbed);
+    let failed = count(&|one| matches!(one.state, VisitState::Failed { .. }));
+    let reasons = [
+        (kept > 0).then(|| format!("{} disturbed and used anyway", counted(kept, "visit"))),
+        (all > 0 && disturbed as f64 / all as f64 >= DISTURBED_MANY)
+            .then(|| format!("{} of {} disturbed", percent(disturbed, all), counted(all, "visit"))),
+        (failed > 0).then(|| format!("{} failed", counted(failed, "visit"))),
+    ];
+    reasons.into_iter().flatten().collect()
 }
 
 /// How far to trust what a metric says; without a metric, how far to trust a run of several cells as a whole.
@@ -232,4 +258,105 @@ fn stop(record: &RunRecord) -> Option<String> {
         ),
         Ending::Incomplete { reason } => format!("broken off: {}", plain(reason)),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use record::{BoundCause, Disturbance, Finding, ShortOf, Surroundings};
+    use units::{Nanos, Share};
+
+    use super::*;
+    use crate::testdata;
+
+    /// Two contenders, everything as it should be.
+    fn clean() -> RunRecord {
+        let mut run = testdata::run_with(2);
+        run.findings.clear();
+        for pair in &mut run.verdicts {
+            pair.verdict = Verdict::NoDifference { margin: Share(0.02) };
+            pair.short_of = None;
+        }
+        run
+    }
+
+    #[test]
+    fn a_run_that_nothing_limits_is_reliable() {
+        assert_eq!(grade(&clean()), (Grade::Reliable, Vec::new()));
+    }
+
+    #[test]
+    fn each_limit_is_named_and_makes_the_grade_limited() {
+        type Plant = fn(&mut RunRecord);
+        let plants: [(Plant, &str); 8] = [
+            (|run| run.ending = Ending::Stopped { blocks: 3 }, "stopped by the user after block 3"),
+            (
+                |run| run.ending = Ending::Incomplete { reason: "interrupted".to_owned() },
+                "broken off: interrupted",
+            ),
+            (
+                |run| run.verdicts[0].verdict = Verdict::Withheld { reason: "x".to_owned() },
+                "1 pair withheld on requests/s",
+            ),
+            (
+                |run| {
+                    let cause = BoundCause::Ceiling;
+                    run.verdicts[1].verdict = Verdict::AtLeast { ratio: 1.2, cause };
+                },
+                "1 pair only bounded on server CPU time per request",
+            ),
+            (
+                |run| run.verdicts[0].short_of = Some(ShortOf { blocks: 2, of: 8 }),
+                "1 pair preliminary (too few blocks) on requests/s",
+            ),
+            (
+                |run| {
+                    let slept = Nanos::from_secs(1);
+                    run.visits[0].surroundings = Some(Box::new(Surroundings {
+                        disturbance: Some(Disturbance::Suspended { slept }),
+                        ..Surroundings::default()
+                    }));
+                },
+                "1 visit disturbed and used anyway",
+            ),
+            (
+                |run| {
+                    let (reason, log_tail) = ("it hung".to_owned(), String::new());
+                    run.visits[0].state = VisitState::Failed { reason, log_tail };
+                },
+                "1 visit failed",
+            ),
+            (
+                |run| {
+                    run.findings = vec![Finding {
+                        check: "generator_limit".to_owned(),
+                        severity: Severity::Bound,
+                        certainty: record::Certainty::Confirmed,
+                        contenders: vec![0],
+                        ..Finding::default()
+                    }];
+                },
+                "generator_limit: makes throughput a bound",
+            ),
+        ];
+        for (plant, reason) in plants {
+            let mut run = clean();
+            plant(&mut run);
+            assert_eq!(grade(&run), (Grade::Limited, vec![reason.to_owned()]));
+        }
+    }
+
+    #[test]
+    fn what_has_no_answer_is_not_usable() {
+        assert_eq!(grade(&testdata::all_failed()).0, Grade::Unusable);
+        let mut run = clean();
+        for pair in &mut run.verdicts {
+            pair.verdict = Verdict::Withheld { reason: "x".to_owned() };
+        }
+        assert_eq!(grade(&run), (Grade::Unusable, vec!["every verdict is withheld".to_owned()]));
+        run.verdicts.clear();
+        assert_eq!(grade(&run), (Grade::Unusable, vec!["no pair has a verdict".to_owned()]));
+        let mut changed = clean();
+        changed.integrity = Integrity::Changed;
+        assert_eq!(grade(&changed).0, Grade::Unusable);
+    }
 }

@@ -50,6 +50,16 @@ function showCell() {
   }
 }
 
+// An address that names a cell, or a part of one, shows that cell.
+function reveal() {
+  const target = location.hash.startsWith(PREFIX) ? null : byId(decodeURIComponent(location.hash.slice(1)));
+  const cell = target?.closest("section.cell");
+  if (!cell || !cellPicker) return;
+  view.cell = cell.dataset.cell;
+  apply();
+  target.scrollIntoView();
+}
+
 // A link to a cell that is hidden shows it.
 function follow(event) {
   const link = event.target.closest('a[href^="#"]');
@@ -101,8 +111,9 @@ function showContenders() {
   for (const svg of all("svg")) packRows(svg);
   const names = new Set(view.hide.size ? [...view.hide].map((index) => data().contenders[index]) : []);
   for (const head of all("tbody th[scope=row]")) {
-    const sides = head.textContent.split(" over ");
-    head.parentElement.classList.toggle("is-hidden", sides.some((side) => names.has(side)));
+    const text = head.textContent;
+    const isOf = (name) => text === name || text.startsWith(`${name} over `) || text.endsWith(` over ${name}`);
+    head.parentElement.classList.toggle("is-hidden", [...names].some(isOf));
   }
 }
 
@@ -147,25 +158,23 @@ function boundText(value, rounding, slack) {
 
 // A pair of the data, from the side of `contender`.
 function fromSideOf(contender, pair) {
-  const [, , first, , ratio, low, high, kind, word, blocks] = pair;
-  const side = { ratio, low, high, kind, said: data().words[word], blocks };
+  const [, , first, , ratio, low, high, kind, [ofFirst, ofSecond, inTable], blocks] = pair;
+  const text = (index) => data().words[index];
+  const side = { ratio, low, high, kind, said: text(ofFirst), inTable: text(inTable), blocks };
   if (first === contender) return side;
   const over = (value) => (value === null ? null : 1 / value);
   const turned = { 3: 4, 4: 3 }[kind] ?? kind;
-  return { ...side, ratio: over(ratio), low: over(high), high: over(low), kind: turned };
+  return { ...side, said: text(ofSecond), ratio: over(ratio), low: over(high), high: over(low), kind: turned };
 }
 
 // What forest.rs says: ratio, and the verdict below it.
 function words({ ratio, low, high, kind, said }) {
-  const short = said.endsWith("preliminary") ? ", preliminary" : "";
   const measured = low === null ? "" : ratioText(ratio, low, high);
   switch (kind) {
-    case 0: return [measured, (ratio > 1 ? "better" : "worse") + short];
-    case 1: return [measured, (said.startsWith("no difference") ? "no difference" : "undecided") + short];
-    case 2: return [`(${measured})`, "withheld" + short];
-    case 3: return [`at least ${boundText(ratio, Math.floor, 1e-9)}`, (ratio > 1 ? "better" : "undecided") + ", a bound" + short];
-    case 4: return [`at most ${boundText(ratio, Math.ceil, -1e-9)}`, (ratio < 1 ? "worse" : "undecided") + ", a bound" + short];
-    default: return ["", said];
+    case 2: return [`(${measured})`, said];
+    case 3: return [`at least ${boundText(ratio, Math.floor, 1e-9)}`, said];
+    case 4: return [`at most ${boundText(ratio, Math.ceil, -1e-9)}`, said];
+    default: return [measured, said];
   }
 }
 
@@ -292,6 +301,22 @@ function drawForest(svg, cell, metric, reference) {
   svg.replaceChildren(title, about, ...made);
 }
 
+// The drawing as it was before rows were hidden, with its description.
+function unpacked(svg) {
+  const copy = svg.cloneNode(true);
+  if (!svg.dataset.full) return copy;
+  const full = JSON.parse(svg.dataset.full);
+  all(":scope > g.row", copy).forEach((row, at) => {
+    row.classList.remove("is-hidden");
+    row.setAttribute("transform", `translate(0 ${full.rows[at]})`);
+  });
+  copy.querySelector(":scope > g.foot").setAttribute("transform", `translate(0 ${full.foot})`);
+  for (const line of all(":scope > line.down", copy)) line.setAttribute("y2", full.foot);
+  for (const area of all(":scope > rect.down", copy)) area.setAttribute("height", full.foot - full.rows[0]);
+  copy.setAttribute("viewBox", full.view);
+  return copy;
+}
+
 const originals = new Map();
 
 function showReference() {
@@ -303,7 +328,7 @@ function showReference() {
     const svg = figure.querySelector("svg"), caption = figure.querySelector(".caption");
     if (!originals.has(figure)) {
       if (view.ref === "") continue;
-      originals.set(figure, [svg.getAttribute("viewBox"), [...svg.childNodes], caption.textContent]);
+      originals.set(figure, [unpacked(svg), caption.textContent]);
     }
     const cell = Number(figure.closest("section.cell").dataset.cell);
     const metric = data().metrics.findIndex((one) => one.name === figure.closest(".metric").dataset.metric);
@@ -315,10 +340,10 @@ function showReference() {
       const name = data().contenders[reference];
       caption.textContent = `Times as good as ${name}: at 2x a contender ${data().metrics[metric].twice} ${name}`;
     } else {
-      const [box, nodes, words] = originals.get(figure);
+      const [drawing, words] = originals.get(figure);
       delete svg.dataset.full;
-      svg.setAttribute("viewBox", box);
-      svg.replaceChildren(...nodes);
+      svg.setAttribute("viewBox", drawing.getAttribute("viewBox"));
+      svg.replaceChildren(...drawing.cloneNode(true).childNodes);
       caption.textContent = words;
     }
   }
@@ -326,11 +351,13 @@ function showReference() {
 
 // ---- Tables -----------------------------------------------------------------------------------------------------
 
-const UNITS = { ns: 1e-9, us: 1e-6, "\u00b5s": 1e-6, ms: 1e-3, s: 1, m: 60, kB: 1e3, MB: 1e6, GB: 1e9, TB: 1e12, B: 1, k: 1e3, M: 1e6 };
+const UNITS = { ns: 1e-9, us: 1e-6, "\u00b5s": 1e-6, ms: 1e-3, s: 1, m: 60, kB: 1e3, KB: 1e3, h: 3600, MB: 1e6, GB: 1e9, TB: 1e12, B: 1, k: 1e3, M: 1e6 };
 
 // The number that a cell begins with, its unit resolved; null if it begins with none.
 function numberOf(text) {
-  const found = /^[(>=<\s]*(-?[\d,]+(?:\.\d+)?(?:e-?\d+)?)\s*([a-zA-Z\u00b5]*)/.exec(text);
+  // A date is sorted as the text that it is, a run by its number.
+  if (/^\d{4}-\d\d/.test(text)) return null;
+  const found = /^(?:run )?[(>=<\s]*(-?[\d,]+(?:\.\d+)?(?:e-?\d+)?)\s*([a-zA-Z\u00b5]*)(?![^\s)/[])/.exec(text);
   if (!found) return null;
   return Number(found[1].replaceAll(",", "")) * (UNITS[found[2]] ?? 1);
 }
@@ -422,13 +449,15 @@ function allPairs(place) {
   table.innerHTML = "<thead><tr><th scope=col>metric</th><th scope=col>pair</th><th scope=col class=n>ratio [95 %]</th><th scope=col>verdict</th><th scope=col class=n>blocks</th></tr></thead>";
   const body = table.createTBody();
   for (const pair of data().pairs.filter((one) => one[0] === cell)) {
-    const isTurned = pair[4] !== null && pair[4] < 1;
+    const isTurned = pair[7] === 4 || (pair[7] !== 3 && pair[4] !== null && pair[4] < 1);
     const [first, second] = isTurned ? [pair[3], pair[2]] : [pair[2], pair[3]];
     const side = fromSideOf(first, pair);
     const row = body.insertRow();
-    const text = [data().metrics[pair[1]].title, `${data().contenders[first]} over ${data().contenders[second]}`, words(side)[0], side.said, String(side.blocks)];
+    const text = [data().metrics[pair[1]].title, `${data().contenders[first]} over ${data().contenders[second]}`, words(side)[0], side.inTable, String(side.blocks)];
     text.forEach((value, column) => {
-      const made = row.insertCell();
+      // Hiding contenders goes by the heads of rows.
+      const made = column === 1 ? row.appendChild(document.createElement("th")) : row.insertCell();
+      if (column === 1) made.scope = "row";
       made.textContent = value;
       if (column === 2 || column === 4) made.className = "n";
     });
@@ -494,7 +523,7 @@ function chart(place, title, unit, x, lines, cut, isLog) {
   const options = {
     title: "", width: Math.max(280, place.clientWidth), height: 170,
     cursor: { sync: { key: "visit" } },
-    scales: { x: { time: false }, y: isLog ? { distr: 3 } : { range: (_u, _low, high) => [0, high > 0 ? high * 1.05 : 1] } },
+    scales: { x: { time: false }, y: isLog ? { distr: 3 } : { range: (_u, low, high) => [Math.min(0, low * 1.05), high > 0 ? high * 1.05 : 1] } },
     axes: [{ ...axis, label: undefined }, { ...axis, size: 68, values: (_u, ticks) => ticks.map((tick) => (tick === null ? "" : shown(tick))) }],
     series: [
       { label: "seconds", value: (_u, value) => shown(value) },
@@ -506,10 +535,10 @@ function chart(place, title, unit, x, lines, cut, isLog) {
     hooks: { draw: [marks] },
   };
   const heading = document.createElement("h3");
-  heading.textContent = title;
+  heading.textContent = `${title}, ${unit}, over seconds of the load`;
   place.append(heading);
   const made = new uPlot(options, [x, ...lines.map(([, values]) => values)], place);
-  made.root.setAttribute("role", "img");
+  made.root.setAttribute("role", "group");
   made.root.setAttribute("aria-label", `${title} of the chosen visit`);
   return made;
 }
@@ -544,9 +573,10 @@ function drawVisit() {
   const counter = visit.counters.find(([name]) => name === counterPicker.value);
   if (counter) {
     const made = chart(place, `Counter ${counter[0]}`, "per second", visit.read, [["change", counter[1]]], cut, false);
-    made.setScale("x", { min: 0, max: at[at.length - 1] });
     charts.push(made);
   }
+  // One time axis for all.
+  charts.forEach((one) => one.setScale("x", { min: 0, max: at[at.length - 1] }));
 }
 
 let isDrawn = false;
@@ -584,7 +614,7 @@ function listen() {
   byId("link")?.addEventListener("click", (event) => copy(location.href.split("#")[0] + address(), event.target));
   visitPicker?.addEventListener("change", () => { view.visit = visitPicker.value; drawVisit(); keepAddress(); });
   counterPicker?.addEventListener("change", () => { view.counter = counterPicker.value; drawVisit(); keepAddress(); });
-  addEventListener("hashchange", () => { if (location.hash === "" || location.hash.startsWith(PREFIX)) { readAddress(); apply(); } });
+  addEventListener("hashchange", () => { if (location.hash === "" || location.hash.startsWith(PREFIX)) { readAddress(); apply(); } else reveal(); });
   let resizing = 0;
   addEventListener("resize", () => {
     clearTimeout(resizing);
@@ -617,10 +647,9 @@ function watch() {
 readAddress();
 const tools = byId("tools");
 if (tools) tools.hidden = false;
-// Only what scrolls needs the keyboard.
-for (const wide of all(".wide[tabindex]")) if (wide.scrollWidth <= wide.clientWidth && wide.clientWidth > 0) wide.removeAttribute("tabindex");
 listen();
 apply();
+reveal();
 all("table").filter((table) => !table.closest("details:not([open])")).forEach(equip);
 watch();
 document.documentElement.dataset.ready = "yes";

@@ -67,7 +67,7 @@ impl Packed {
             push(&mut bytes, number - before);
             push(&mut bytes, count);
             before = number;
-            total += count;
+            total = u64::saturating_add(total, count);
         }
         Self { bytes: bytes.into_boxed_slice(), total }
     }
@@ -106,7 +106,8 @@ impl Packed {
         let last = number_of(SPAN_MAX);
         let counts: Vec<(u64, u64)> = counts.collect();
         let is_fine = counts.iter().all(|(number, _)| (1..=last).contains(number));
-        is_fine.then(|| Self::of_numbers(counts.into_iter()))
+        let sum = counts.iter().try_fold(0u64, |sum, (_, count)| sum.checked_add(*count));
+        (is_fine && sum.is_some()).then(|| Self::of_numbers(counts.into_iter()))
     }
 
     /// The highest span and the count of each bucket, in rising order.

@@ -202,7 +202,7 @@ mod tests {
 
     #[test]
     fn each_line_says_its_state_and_the_command() {
-        let options = report::Options { width: 40, ..report::Options::default() };
+        let options = report::Options { width: 60, ..report::Options::default() };
         let text = report::prose_text(&parts(&lines()), &options);
         assert!(
             text.starts_with("This machine: 1 worth changing, 1 not available, 1 fine\n"),

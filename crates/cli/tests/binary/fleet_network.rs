@@ -312,10 +312,10 @@ fn a_full_disk_under_a_spool_is_told_and_the_result_is_whole() {
     let mount = format!("mount -t tmpfs -o size=8k none {0} && exec \"$0\" \"$@\"", full.display());
     let through = ["unshare", "--mount", "sh", "-c", &mount];
     net.start_agent(AGENT, &through, &full);
-    let (code, report, errors) = ended(net.load(1, &["-c", "4", "-d", "6", "--rate", "500/s"]));
+    let (code, report, errors) = ended(net.load(1, &["-c", "4", "-d", "6", "--rate", "2000/s"]));
     assert_eq!(code, Some(0), "{report} {errors}");
     assert!(errors.contains("agent a11 cannot keep its results: No space left"), "{errors}");
-    assert_eq!(net.record().requests.started, 3_000);
+    assert_eq!(net.record().requests.started, 12_000);
 }
 
 /// As those of [`crate::fleet`].

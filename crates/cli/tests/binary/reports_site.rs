@@ -11,14 +11,14 @@ use crate::{Server, output, said};
 /// A folder of results with a history of three runs; the third is slower.
 fn results() -> tempfile::TempDir {
     let dir = tempfile::tempdir().unwrap();
-    for (name, factor) in [("first", 1.0), ("second", 1.0), ("third", 0.8)] {
-        add(dir.path(), name, factor);
+    for (name, seed, factor) in [("first", 1, 1.0), ("second", 2, 1.0), ("third", 3, 0.8)] {
+        add(dir.path(), name, seed, factor);
     }
     dir
 }
 
-fn add(dir: &Path, name: &str, factor: f64) {
-    let folder = put_run(dir, name, &made_up(name.len() as u64, factor));
+fn add(dir: &Path, name: &str, seed: u64, factor: f64) {
+    let folder = put_run(dir, name, &made_up(seed, factor));
     let database = dir.join("history.sqlite");
     let args = ["history", "add", folder.to_str().unwrap(), "--db", database.to_str().unwrap()];
     let done = output(&args);
@@ -83,9 +83,11 @@ fn every_page_of_the_history_is_served_and_nothing_is_taken() {
         let (status, ..) = ask(&["-X", method, "--data", "", &at("/")]);
         assert_eq!(status, 405, "{method}");
     }
+    let (status, ..) = ask(&["-H", "Host: attacker.example", &at("/run/1")]);
+    assert_eq!(status, 421, "a name that somebody else's name server leads here");
     let (status, ..) = ask(&["-X", "PUT", "--data", "a run", &at("/run/1")]);
     assert!([405, 413].contains(&status), "{status}: an upload is refused");
-    add(dir.path(), "fourth", 1.0);
+    add(dir.path(), "fourth", 4, 1.0);
     let (_, _, body) = ask(&[&at("/")]);
     assert!(body.contains("href=\"/run/4\""), "a new run is there at once");
     assert_eq!(server.drain(), Some(0));

@@ -56,13 +56,14 @@ fn printed(output: &Output) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// The number of the block is drawn by itself, because only what changes is drawn.
-const SECOND_BLOCK: &str = "within";
+/// The end of an interval, `[1.83, 1.93],`: a pair has one after three blocks. Only what changes is drawn, and no space
+/// that was there, so this is all of it that surely stands together.
+const SOME_BLOCKS: &str = "],";
 
 #[test]
 fn s_ends_the_run_after_its_block_with_a_whole_record() {
     let mut run = Run::start((24, 80), &[]);
-    run.terminal.wait_for(SECOND_BLOCK);
+    run.terminal.wait_for(SOME_BLOCKS);
     run.terminal.press("s");
     run.terminal.wait_for("STOPS");
     let (record, output) = run.end();
@@ -77,7 +78,7 @@ fn s_ends_the_run_after_its_block_with_a_whole_record() {
 #[test]
 fn a_contender_is_skipped_by_its_number_and_the_run_goes_on() {
     let mut run = Run::start((24, 80), &[]);
-    run.terminal.wait_for(SECOND_BLOCK);
+    run.terminal.wait_for(SOME_BLOCKS);
     run.terminal.press("k");
     run.terminal.wait_for("number:");
     run.terminal.press("2\r");
@@ -104,7 +105,7 @@ fn a_contender_is_skipped_by_its_number_and_the_run_goes_on() {
 fn q_ends_it_as_ctrl_c_does() {
     for key in ["q", "\u{3}"] {
         let mut run = Run::start((24, 80), &[]);
-        run.terminal.wait_for(SECOND_BLOCK);
+        run.terminal.wait_for(SOME_BLOCKS);
         run.terminal.press(key);
         let (record, output) = run.end();
         assert_eq!(output.status.code(), Some(3));

@@ -50,6 +50,7 @@ async function drawsTheSame(page) {
     marks: [...svg.querySelectorAll("g.row:not(.is-hidden) :is(circle, line, path)")].map((node) => [node.getAttribute("class"), ...["cx", "x1", "x2", "d"].map((name) => (node.getAttribute(name) ?? "").replace(/-?\d+(\.\d+)?/g, (number) => Math.round(Number(number))))].join(" ")),
     texts: [...svg.querySelectorAll("text")].map((node) => node.lastChild.textContent),
     box: svg.getAttribute("viewBox"),
+    about: svg.querySelector("desc").textContent,
   })));
   const before = await shot();
   const references = await page.evaluate(() => [...document.querySelectorAll(".against svg")].filter((svg) => svg.getClientRects().length).map((svg) => svg.querySelector("path.self")?.closest("g.row").dataset.c));
@@ -57,13 +58,19 @@ async function drawsTheSame(page) {
   const after = await shot();
   for (const [index, reference] of references.entries()) {
     if (reference !== references[0]) continue;
-    for (const part of ["marks", "texts", "box"]) {
+    for (const part of ["marks", "texts", "box", "about"]) {
       const [one, other] = [before, after].map((all) => JSON.stringify(all[index][part].toSorted?.() ?? all[index][part]));
       check(one === other, `the script draws ${part} of plot ${index} differently:\n  ${one}\n  ${other}`);
     }
   }
   await page.selectOption("#reference", "");
   check(JSON.stringify(await shot()) === JSON.stringify(before), "the first drawing comes back");
+  // Hidden rows do not get lost on the way to another reference and back.
+  await page.evaluate(() => document.querySelectorAll("#shown input")[1].click());
+  await page.selectOption("#reference", { index: 3 });
+  await page.selectOption("#reference", "");
+  await page.evaluate(() => document.querySelectorAll("#shown input")[1].click());
+  check(JSON.stringify(await shot()) === JSON.stringify(before), "the first drawing comes back after rows were hidden");
 }
 
 async function checkRun(browser) {
@@ -151,7 +158,14 @@ async function checkCells(browser) {
   await page.locator('.answers a[href="#cell-2"]').click();
   check((await visible(page, "#cell-2")) === 1, "a link to a hidden cell shows it");
   check((await page.inputValue("#cell")) === "2", "and the picker follows");
+  await page.emulateMedia({ media: "print" });
+  check((await visible(page, "section.cell")) === 2 * cells, "every cell is on paper");
   await page.close();
+  const linked = await browser.newPage();
+  await linked.goto(`${file("cells.html")}#cell-2`);
+  await linked.waitForSelector("html[data-ready]");
+  check((await visible(linked, "#cell-2")) === 1, "an address with a cell shows it");
+  await linked.close();
 }
 
 async function checkLarge(browser) {
@@ -176,10 +190,16 @@ async function checkIndex(browser) {
   await page.locator("#runs input[type=search]").fill("2026-11-07");
   check((await rows()) === 1 && all === 12, "a search finds the run of a day");
   await page.locator("#runs input[type=search]").fill("");
+  const heads = () => page.locator("#runs tbody th").allTextContents();
+  await page.locator("#runs button.sort").first().click();
+  check((await heads())[0].trim() === "run 12", `sorted by number, the last first: ${await heads()}`);
+  await page.locator("#runs button.sort").nth(1).click();
+  await page.locator("#runs button.sort").nth(1).click();
+  check((await heads())[0].trim() === "run 1", `sorted by date: ${await heads()}`);
   await page.locator('input[name="base"][value="3"]').focus();
   await page.keyboard.press("Space");
   const form = await page.evaluate(() => new URLSearchParams(new FormData(document.querySelector("form"))).toString());
-  check(form === "base=3&candidate=12", `two runs are chosen: ${form}`);
+  check(form.split("&").sort().join("&") === "base=3&candidate=12", `two runs are chosen: ${form}`);
   await page.close();
 }
 

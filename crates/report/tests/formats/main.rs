@@ -55,7 +55,13 @@ fn every_format_shows_every_record() {
                 assert!(text.ends_with('\n'), "{} of {name}", output.name);
                 let is_control = |c: char| c.is_control() && !"\r\n".contains(c);
                 assert!(!text.contains(is_control), "{} of {name}: {text}", output.name);
-                let words = text.split(|c: char| !c.is_ascii_alphanumeric());
+                // A page's script has names of the language.
+                let shown = text.split("<script").map(|part| match part.split_once("</script>") {
+                    Some((_, after)) => after,
+                    None => part,
+                });
+                let shown: String = shown.collect();
+                let words = shown.split(|c: char| !c.is_ascii_alphanumeric());
                 let bad = words.filter(|word| ["NaN", "inf", "Infinity"].contains(word)).count();
                 assert_eq!(bad, 0, "{} of {name}", output.name);
             }
