@@ -203,11 +203,12 @@ fn fifty() -> RunRecord {
 
 #[test]
 fn a_chart_shows_the_best_of_fifty_and_counts_the_others() {
-    let text = render("text", &fifty());
+    let run = fifty();
+    let text = render("text", &run);
     assert!(text.contains("  and 26 more, see the table below"), "{text}");
     for width in [40, 60, 80, 120] {
         for unicode in [false, true] {
-            fits("fifty", &fifty(), &Options { width, unicode, ..Options::default() });
+            fits("fifty", &run, &Options { width, unicode, ..Options::default() });
         }
     }
 }
