@@ -9,7 +9,9 @@ use record::{
 use serde::Serialize;
 use units::Nanos;
 
-use crate::measured::{Measured, cell_name};
+#[cfg(feature = "parquet")]
+use crate::measured::Measured;
+use crate::measured::cell_name;
 use crate::sheet::{Cell, Kind, Sheet, SheetColumn};
 use crate::wording::{name_of, plain};
 
