@@ -151,9 +151,8 @@ impl Visit {
     /// Service times of the intervals that begin at or after the cut, merged.
     pub fn service_after_cut(&self) -> Option<stats::Histogram> {
         let load = self.load.as_ref()?;
-        let mut merged = stats::Histogram::default();
         let after = load.intervals.iter().filter(|interval| interval.start >= self.cut);
-        after.for_each(|interval| merged.merge(&interval.service));
-        Some(merged)
+        let after: Vec<&stats::Histogram> = after.map(|interval| &interval.service).collect();
+        Some(stats::Histogram::sum(&after))
     }
 }

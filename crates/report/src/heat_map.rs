@@ -6,19 +6,14 @@ use record::{LoadRecord, Visit};
 use units::Nanos;
 
 use crate::drawing::Drawing;
-use crate::figures::round;
+use crate::maps::{HEIGHT, LEVELS, PLOT_X, PLOT_Y, Stroke, axes, fields};
 use crate::svg::{Anchor, Scale, Svg};
 
-/// Width in units of the drawing.
-pub(crate) const WIDTH: f64 = 300.0;
-const PLOT_X: (f64, f64) = (48.0, 292.0);
-const PLOT_Y: (f64, f64) = (8.0, 140.0);
-const HEIGHT: f64 = 168.0;
 /// Columns and rows at most: smaller ones could not be seen.
 const COLUMNS_MAX: usize = 61;
 const ROWS: usize = 44;
 /// Shares of a column's requests from which on the next colour is used; the first colour is for any request at all.
-const LEVELS: [f64; 6] = [0.0, 0.001, 0.01, 0.05, 0.15, 0.35];
+const SHARES: [f64; LEVELS] = [0.0, 0.001, 0.01, 0.05, 0.15, 0.35];
 /// What kernels and programs wait for: delayed ACK (40 ms), the least retransmission timeout (200 ms), the first
 /// retransmission of a SYN (1 s), and its second (3 s).
 pub(crate) const GUIDES_MS: [f64; 4] = [40.0, 200.0, 1000.0, 3000.0];
@@ -72,11 +67,7 @@ impl HeatMap {
         let mut svg = Svg::default();
         axes(&mut svg, &x, &y);
         let height = (PLOT_Y.1 - PLOT_Y.0) / ROWS as f64;
-        for (level, strokes) in self.strokes(&x, &y, end).iter().enumerate() {
-            if !strokes.is_empty() {
-                svg.strokes(&format!("heat h{level}"), height + 0.3, strokes);
-            }
-        }
+        fields(&mut svg, height, &self.strokes(&x, &y, end));
         guides(&mut svg, &y);
         if self.cut > Nanos::ZERO {
             let at = x.at(self.cut.as_secs_f64());
@@ -91,8 +82,8 @@ impl HeatMap {
         Some(Drawing { svg, height: HEIGHT, about })
     }
 
-    /// By colour: left end, middle and length of each stroke.
-    fn strokes(&self, x: &Scale, y: &Scale, end: Nanos) -> Vec<Vec<(f64, f64, f64)>> {
+    /// By colour.
+    fn strokes(&self, x: &Scale, y: &Scale, end: Nanos) -> Vec<Vec<Stroke>> {
         let n_columns = self.spans.len().clamp(1, COLUMNS_MAX);
         let mut grid = vec![[0u64; ROWS]; n_columns];
         let rows = (PLOT_Y.1 - PLOT_Y.0) / ROWS as f64;
@@ -108,11 +99,12 @@ impl HeatMap {
                 }
             }
         }
-        let mut levels = vec![Vec::new(); LEVELS.len()];
+        let mut levels = vec![Vec::new(); LEVELS];
         let width = end.as_secs_f64() / n_columns as f64;
+        let totals: Vec<u64> = grid.iter().map(|column| column.iter().sum()).collect();
         for (row, middle) in (0..ROWS).map(|row| (row, PLOT_Y.0 + (row as f64 + 0.5) * rows)) {
             // Neighbours of one colour are one stroke.
-            let level_of = |column: usize| level(grid[column][row], grid[column].iter().sum());
+            let level_of = |column: usize| level(grid[column][row], totals[column]);
             let mut column = 0;
             while column < n_columns {
                 let (level, first) = (level_of(column), column);
@@ -131,28 +123,7 @@ impl HeatMap {
 /// The colour of a count; `None` for none.
 fn level(count: u64, of: u64) -> Option<usize> {
     let share = count as f64 / of.max(1) as f64;
-    (count > 0).then(|| LEVELS.iter().rposition(|least| share > *least).unwrap_or(0))
-}
-
-fn axes(svg: &mut Svg, x: &Scale, y: &Scale) {
-    for tick in y.ticks(5) {
-        let at = y.at(tick);
-        svg.line("grid", (PLOT_X.0, at), (PLOT_X.1, at));
-        let text = Nanos((tick * 1e6).round() as u64).to_string();
-        svg.text("t tick", (PLOT_X.0 - 5.0, at + 4.0), Anchor::End, &text);
-    }
-    let ticks = x.ticks(5);
-    for tick in &ticks {
-        let text = round(*tick);
-        let unit = if ticks.last() == Some(tick) { " s" } else { "" };
-        svg.text(
-            "t tick",
-            (x.at(*tick), PLOT_Y.1 + 16.0),
-            Anchor::Middle,
-            &format!("{text}{unit}"),
-        );
-    }
-    svg.line("axis", (PLOT_X.0, PLOT_Y.1), (PLOT_X.1, PLOT_Y.1));
+    (count > 0).then(|| SHARES.iter().rposition(|least| share > *least).unwrap_or(0))
 }
 
 fn guides(svg: &mut Svg, y: &Scale) {
@@ -201,7 +172,8 @@ mod tests {
         assert!((from - (PLOT_X.0 + quarter)).abs() < 1e-6 && (length - quarter).abs() < 1e-6);
         assert!(at < PLOT_Y.0 + 3.0, "the longest is at the top");
         let drawing = map.drawing("nginx", range).unwrap();
-        let drawn = drawing.svg.finish("map", (WIDTH, drawing.height), "t", &drawing.about);
+        let drawn =
+            drawing.svg.finish("map", (crate::maps::WIDTH, drawing.height), "t", &drawing.about);
         assert_eq!(drawn.matches("class=\"guide\"").count(), 2, "40 ms and 200 ms");
     }
 }

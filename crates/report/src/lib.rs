@@ -58,6 +58,7 @@ mod load_page;
 mod load_shape;
 mod load_tables;
 mod load_text;
+mod maps;
 mod markdown;
 mod markdown_table;
 mod measured;

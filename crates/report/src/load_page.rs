@@ -9,14 +9,15 @@ use crate::distribution_plot::distribution_plot;
 use crate::drawing::Drawing;
 use crate::figures::{grouped, percent, significant};
 use crate::finding_groups::{Section, sections_of_load};
-use crate::heat_map::{self, HeatMap};
+use crate::heat_map::HeatMap;
 use crate::lines::WIDTH;
 use crate::load_findings::is_rate_bound;
 use crate::load_markdown::{latencies, outcomes};
 use crate::load_shape::shape;
 use crate::load_tables::{by_request, distribution, fleet_line};
 use crate::load_text::{cost, judgement, rate};
-use crate::offsets::{self, offsets};
+use crate::maps;
+use crate::offsets::offsets;
 use crate::over_time::over_time;
 use crate::percentiles::{self as curves, Sample, percentiles};
 use crate::script_data;
@@ -205,7 +206,7 @@ fn maps(record: &LoadRecord) -> Vec<LoadFigure> {
     let heat = map.range().and_then(|range| map.drawing("this load", range)).map(|drawing| {
         finished(
             drawing,
-            heat_map::WIDTH,
+            maps::WIDTH,
             "heat",
             "Service time over the load",
             "Darker: a larger share of the requests of that moment. Lines at 40 ms, 200 ms, 1 s and 3 s, where timers \
@@ -215,7 +216,7 @@ fn maps(record: &LoadRecord) -> Vec<LoadFigure> {
     let within = offsets(record, "this load").map(|drawing| {
         finished(
             drawing,
-            offsets::WIDTH,
+            maps::WIDTH,
             "offsets",
             "Completions within each second",
             "Each column is a second. Lines and gaps are timers, batches and silences",

@@ -6,19 +6,15 @@ use record::LoadRecord;
 use units::Nanos;
 
 use crate::drawing::Drawing;
+use crate::maps::{HEIGHT, LEVELS, PLOT_X, PLOT_Y, axes, fields};
 use crate::svg::{Anchor, Scale, Svg};
 
-/// Width in units of the drawing.
-pub(crate) const WIDTH: f64 = 300.0;
-const PLOT_X: (f64, f64) = (48.0, 292.0);
-const PLOT_Y: (f64, f64) = (8.0, 140.0);
-const HEIGHT: f64 = 168.0;
 const ROWS: usize = 50;
 const COLUMNS_MAX: usize = 120;
 /// With fewer seconds there is nothing to compare.
 const SECONDS_MIN: usize = 3;
 /// Counts from which on the next colour is used, as a share of the mean of a field: a field without replies is blank.
-const LEVELS: [f64; 6] = [0.0, 0.25, 0.6, 0.9, 1.2, 2.0];
+const RATIOS: [f64; LEVELS] = [0.0, 0.25, 0.6, 0.9, 1.2, 2.0];
 
 /// The drawing of a load; `None` if it is too short, or its record does not say when replies came.
 pub(crate) fn offsets(load: &LoadRecord, name: &str) -> Option<Drawing> {
@@ -38,19 +34,17 @@ pub(crate) fn offsets(load: &LoadRecord, name: &str) -> Option<Drawing> {
     let mut svg = Svg::default();
     axes(&mut svg, &x, &y);
     let height = (PLOT_Y.1 - PLOT_Y.0) / ROWS as f64;
-    let mut levels = vec![Vec::new(); LEVELS.len()];
+    let mut levels = vec![Vec::new(); LEVELS];
     for (second, column) in grid.iter().enumerate() {
         for (row, count) in column.iter().enumerate().filter(|(_, count)| **count > 0) {
             let ratio = *count as f64 / mean;
-            let level = LEVELS.iter().rposition(|least| ratio > *least).unwrap_or(0);
+            let level = RATIOS.iter().rposition(|least| ratio > *least).unwrap_or(0);
             let at = PLOT_Y.1 - (row as f64 + 0.5) * height;
             let from = x.at(second as f64);
             levels[level].push((from, at, x.at(second as f64 + 1.0) - from));
         }
     }
-    for (level, strokes) in levels.iter().enumerate().filter(|(_, strokes)| !strokes.is_empty()) {
-        svg.strokes(&format!("heat h{level}"), height + 0.3, strokes);
-    }
+    fields(&mut svg, height, &levels);
     let whole = load.completions.counts.len() as u64 * bin.0 / 1_000_000_000;
     let cut = if whole > seconds as u64 {
         format!("the first {seconds} of {whole} seconds")
@@ -82,22 +76,6 @@ fn grid(bin: Nanos, counts: &[u32]) -> Vec<[u64; ROWS]> {
         }
     }
     grid
-}
-
-fn axes(svg: &mut Svg, x: &Scale, y: &Scale) {
-    for tick in y.ticks(5) {
-        let at = y.at(tick);
-        svg.line("grid", (PLOT_X.0, at), (PLOT_X.1, at));
-        let text = Nanos((tick * 1e6).round() as u64).to_string();
-        svg.text("t tick", (PLOT_X.0 - 5.0, at + 4.0), Anchor::End, &text);
-    }
-    let ticks = x.ticks(5);
-    for tick in &ticks {
-        let unit = if ticks.last() == Some(tick) { " s" } else { "" };
-        let text = format!("{tick:.0}{unit}");
-        svg.text("t tick", (x.at(*tick), PLOT_Y.1 + 16.0), Anchor::Middle, &text);
-    }
-    svg.line("axis", (PLOT_X.0, PLOT_Y.1), (PLOT_X.1, PLOT_Y.1));
 }
 
 #[cfg(test)]

@@ -16,11 +16,12 @@ use crate::finding_groups::{Section, sections};
 use crate::forest::{self, caption, forest};
 use crate::growth_plot::growth_plots;
 use crate::headline::{Ranking, headline};
-use crate::heat_map::{self, HeatMap};
+use crate::heat_map::HeatMap;
 use crate::knee_plot::knee_plot;
 use crate::line::{Line, Tone};
 use crate::lines;
-use crate::offsets::{self, offsets};
+use crate::maps;
+use crate::offsets::offsets;
 use crate::pairs::{INTERVALS, PairTable, metrics};
 use crate::percentiles::{self as curves, Sample, percentiles};
 use crate::run_facts::{ending, machine, no_findings, repeat, run_facts, workload};
@@ -392,7 +393,7 @@ fn heat_maps(view: &CellView, ordered: &[&Standing], id: &dyn Fn(&str) -> String
     let figure = |(standing, map): &(&Standing, HeatMap)| {
         let drawing = map.drawing(&standing.name, (low, high))?;
         let id = id(&format!("heat-{}", standing.index));
-        Some(finished(drawing, heat_map::WIDTH, id, &standing.name, Some(standing.number)))
+        Some(finished(drawing, maps::WIDTH, id, &standing.name, Some(standing.number)))
     };
     maps.iter().filter_map(figure).collect()
 }
@@ -402,7 +403,7 @@ fn offset_maps(view: &CellView, ordered: &[&Standing], id: &dyn Fn(&str) -> Stri
         let load = middle_visit(view, standing)?.load.as_ref()?;
         let drawing = offsets(load, &standing.name)?;
         let id = id(&format!("offsets-{}", standing.index));
-        Some(finished(drawing, offsets::WIDTH, id, &standing.name, Some(standing.number)))
+        Some(finished(drawing, maps::WIDTH, id, &standing.name, Some(standing.number)))
     };
     ordered.iter().filter_map(figure).collect()
 }

@@ -1,6 +1,8 @@
 //! Owns what the page's script knows: names, pairs, and the course of every visit, as one JSON object. Figures that a
 //! reader needs without a script are not only here. Must not know layout. Start reading at [`of_run`].
 
+use std::collections::BTreeMap;
+
 use record::{Interval, LoadRecord, MachineSeries, Metric, RunRecord, Visit, VisitState};
 use serde::Serialize;
 use units::Nanos;
@@ -84,7 +86,7 @@ struct Course {
 
 /// The JSON of a run, safe inside of a script element.
 pub(crate) fn of_run(record: &RunRecord) -> String {
-    let mut words = Vec::new();
+    let mut words = Words::default();
     let pairs = record.verdicts.iter().map(|pair| {
         let better_first = Reading::new(pair);
         let reading = better_first.clone().seen_by(pair.a);
@@ -96,7 +98,7 @@ pub(crate) fn of_run(record: &RunRecord) -> String {
             verdict_words(&better_first.clone().seen_by(pair.b)).1,
             said(&better_first),
         ];
-        let texts = texts.map(|text| word(&mut words, text));
+        let texts = texts.map(|text| words.number(text));
         let metric = pair.metric as usize;
         (pair.cell, metric, pair.a, pair.b, ratio, low, high, kind(&reading), texts, blocks)
     });
@@ -114,7 +116,7 @@ pub(crate) fn of_run(record: &RunRecord) -> String {
         margin: record.plan.margin.0.clamp(0.0, 0.99),
         pairs,
         visits: record.visits.iter().map(|one| visit(one, points, with_counters)).collect(),
-        words,
+        words: words.all,
     })
 }
 
@@ -151,11 +153,21 @@ fn metric(metric: Metric) -> ScriptMetric {
     ScriptMetric { name: info.name, title: info.title, twice: info.twice, higher }
 }
 
-fn word(words: &mut Vec<String>, text: String) -> usize {
-    words.iter().position(|known| *known == text).unwrap_or_else(|| {
-        words.push(text);
-        words.len() - 1
-    })
+/// Texts, each once, in the order in which they first came.
+#[derive(Default)]
+struct Words {
+    all: Vec<String>,
+    known: BTreeMap<String, usize>,
+}
+
+impl Words {
+    /// The number of a text.
+    fn number(&mut self, text: String) -> usize {
+        *self.known.entry(text).or_insert_with_key(|text| {
+            self.all.push(text.clone());
+            self.all.len() - 1
+        })
+    }
 }
 
 /// Five digits are more than an interval has.

@@ -69,11 +69,11 @@ struct TrendFigure {
 
 /// The list of runs, newest first, with what became worse at which run, and links to trends.
 pub fn index_page(history: &HistoryRecord) -> String {
-    let runs = history.runs.iter().rev().take(RUNS_MAX);
-    let runs: Vec<ListedRun> = runs.map(|run| listed(run, &history.series)).collect();
-    let all = history.runs.len();
-    let worse = history.runs.iter().map(|run| listed(run, &history.series));
-    let worse = worse.filter(|run| !run.worse.is_empty()).count() as u64;
+    let runs = history.runs.iter().rev().map(|run| listed(run, &history.series));
+    let mut runs: Vec<ListedRun> = runs.collect();
+    let all = runs.len();
+    let worse = runs.iter().filter(|run| !run.worse.is_empty()).count() as u64;
+    runs.truncate(RUNS_MAX);
     let mut lines = vec![("answer", format!("{} kept", counted(all as u64, "run")))];
     if all > RUNS_MAX {
         lines.push((

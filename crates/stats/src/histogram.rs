@@ -81,6 +81,21 @@ impl Histogram {
         }
     }
 
+    /// The spans of all parts. Halves are merged first: one part after the other would read the sum so far again for
+    /// each.
+    pub fn sum(parts: &[&Self]) -> Self {
+        match parts {
+            [] => Self::default(),
+            [only] => (*only).clone(),
+            parts => {
+                let (left, right) = parts.split_at(parts.len() / 2);
+                let mut sum = Self::sum(left);
+                sum.merge(&Self::sum(right));
+                sum
+            }
+        }
+    }
+
     /// Forgets every span; keeps the memory.
     pub fn clear(&mut self) {
         self.open_mut().reset();
@@ -321,6 +336,24 @@ mod tests {
             prop_assert_eq!(packed.quantile_unchecked(0.5), merged.quantile_unchecked(0.5));
             packed.merge(&packed.clone());
             prop_assert_eq!(packed.count(), 2 * merged.count());
+        }
+    }
+
+    #[test]
+    fn a_sum_has_the_spans_of_all_parts_open_or_packed() {
+        for parts in 0..9u64 {
+            let of = |part: u64| {
+                let mut one = Histogram::new();
+                (1..50).for_each(|n| one.record(Nanos(n * n * (part + 1))));
+                if !part.is_multiple_of(3) {
+                    one.pack();
+                }
+                one
+            };
+            let all: Vec<Histogram> = (0..parts).map(of).collect();
+            let mut expected = Histogram::new();
+            all.iter().for_each(|one| expected.merge(one));
+            assert_eq!(Histogram::sum(&all.iter().collect::<Vec<_>>()), expected, "{parts}");
         }
     }
 }
