@@ -73,11 +73,11 @@ bring_nats() {
   rm -rf "$folder"
 }
 
-# What drives the browser, as crates/report/tests/browser/package-lock.json names it.
+# What drives the browser, and readers of k6's summary, as crates/report/tests/browser/package-lock.json names them.
 bring_browser_driver() {
   local from modules=$HOME/.cache/joust-tests
   from=$(dirname "$0")/../crates/report/tests/browser
-  if cmp -s "$from/package-lock.json" "$modules/package-lock.json" && [ -d "$modules/node_modules/axe-core" ]; then
+  if cmp -s "$from/package-lock.json" "$modules/package-lock.json" && [ -d "$modules/node_modules/k6-junit" ]; then
     return
   fi
   echo "peers.sh: installing the driver of the browser tests"

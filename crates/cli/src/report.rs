@@ -4,8 +4,9 @@ use std::io::IsTerminal as _;
 use std::path::{Path, PathBuf};
 
 use miette::miette;
-use record::RunRecord;
-use report::{Detail, FigureFile, OUTPUTS, Options, Output, Render, figure_files};
+use report::{
+    Detail, FigureFile, OUTPUTS, Options, Output, Render, figure_files, load_figure_files,
+};
 
 use crate::output::{self, Destination};
 use crate::run_file::{self, RecordFile};
@@ -26,7 +27,7 @@ pub struct Args {
     /// File to write; - is stdout
     #[arg(short, long, value_name = "FILE", default_value = "-")]
     out: Destination,
-    /// Write every figure of the run into this folder instead, each as an SVG and as a PNG file
+    /// Write every figure of the run or load into this folder instead, each as an SVG and as a PNG file
     #[arg(long, value_name = "DIR", conflicts_with_all = ["format", "full", "out"])]
     figures: Option<PathBuf>,
 }
@@ -35,12 +36,14 @@ pub fn main(args: &Args) -> Result<Ended, Trouble> {
     let detail = if args.full { Detail::Full } else { Detail::Short };
     let options = Options { detail, ..report_options() };
     let shown = match (run_file::read(&args.file)?, &args.figures) {
-        (RecordFile::Run(run), Some(folder)) => return figures(&run, folder),
+        (RecordFile::Run(run), Some(folder)) => return figures(&figure_files(&run), folder),
         (RecordFile::Run(run), None) => {
             let render = args.format.run.as_ref().ok_or_else(|| loads_only(args))?;
             render.bytes(&run, &options)
         }
-        (RecordFile::Load(_), Some(folder)) => return Err(no_figures(&args.file, folder)),
+        (RecordFile::Load(load), Some(folder)) => {
+            return figures(&load_figure_files(&load), folder);
+        }
         (RecordFile::Load(load), None) => {
             let render = args.format.load.as_ref().ok_or_else(|| runs_only(args))?;
             render.bytes(&load, &options)
@@ -93,30 +96,20 @@ fn loads_only(args: &Args) -> Trouble {
     ))
 }
 
-fn no_figures(file: &Path, folder: &Path) -> Trouble {
-    Trouble::usage(miette!(
-        help = "name the run.json of a `joust run`; a load is shown by --format text or markdown",
-        "--figures needs a run, and {} is the record of a single load; nothing was written to {}",
-        file.display(),
-        folder.display()
-    ))
-}
-
 /// Every figure as a file; prints their names. SVG files come first, because they need nothing from this machine.
-fn figures(run: &RunRecord, folder: &Path) -> Result<Ended, Trouble> {
+fn figures(files: &[FigureFile], folder: &Path) -> Result<Ended, Trouble> {
     std::fs::create_dir_all(folder)
         .map_err(|error| Trouble::failed(output::cannot_write(folder, &error)))?;
-    let files = figure_files(run);
     let put = |name: String, bytes: &[u8]| {
         let path = folder.join(name);
         output::write(&Destination::File(path.clone()), bytes)?;
         output::stdout(format!("{}\n", path.display()).as_bytes())
     };
-    for FigureFile { name, svg } in &files {
+    for FigureFile { name, svg } in files {
         put(format!("{name}.svg"), svg.as_bytes())?;
     }
     #[cfg(feature = "png")]
-    for (name, png) in pngs(&files)? {
+    for (name, png) in pngs(files)? {
         put(format!("{name}.png"), &png)?;
     }
     Ok(Ended::Well)

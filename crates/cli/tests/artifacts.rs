@@ -8,11 +8,19 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
+use nix::sys::resource::{UsageWho, getrusage};
+use nix::sys::time::TimeValLike as _;
 use record::{Finding, LoadRecord, RunRecord, Severity};
 
-/// Trials of a plant; the machine of a gate is sometimes busy.
-const TRIALS: u32 = 3;
+/// Trials of a plant on CPUs that nobody else uses: one fails sometimes all the same.
+const TRIALS: usize = 3;
+/// With those in which others use the CPUs, after which it is tried again later.
+const TRIALS_IN_ALL: usize = 10;
+const PAUSE: Duration = Duration::from_secs(3);
+/// Cores that others may use in a trial that counts.
+const OTHER_CORES_MAX: f64 = 0.05;
 
 static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
 
@@ -60,18 +68,63 @@ fn findings(fault: &[&str], load: &[&str]) -> Vec<Finding> {
     record.unwrap_or_else(|error| panic!("{error}: {said}")).findings
 }
 
-/// The acting finding of a check, in the first trial that has it.
-fn found(check: &str, fault: &[&str], load: &[&str]) -> Finding {
-    let _alone = alone();
-    let mut trials = Vec::new();
-    for _ in 0..TRIALS {
+/// The acting finding of a check, in the first trial that has it. `None` if the machine was too busy to try it.
+fn found(check: &str, fault: &[&str], load: &[&str]) -> Option<Finding> {
+    first_of(check, TRIALS, || {
         let all = findings(fault, load);
-        if let Some(one) = acting(&all, check) {
-            return one.clone();
+        acting(&all, check).cloned().ok_or_else(|| format!("{all:#?}"))
+    })
+}
+
+/// What the first trial that succeeds gives. A trial that fails counts only if other programs and the hypervisor left
+/// the CPUs to it; `None` if they hardly ever did, which is noted as skipped.
+fn first_of<T>(
+    check: &str,
+    trials: usize,
+    mut trial: impl FnMut() -> Result<T, String>,
+) -> Option<T> {
+    let _alone = alone();
+    let mut failed = Vec::new();
+    for _ in 0..TRIALS_IN_ALL {
+        let before = OtherCpu::now();
+        match trial() {
+            Ok(value) => return Some(value),
+            Err(why) if before.cores_since() <= OTHER_CORES_MAX => failed.push(why),
+            Err(_) => std::thread::sleep(PAUSE),
         }
-        trials.push(all);
+        assert!(failed.len() < trials, "{check} in none of {trials} trials: {failed:#?}");
     }
-    panic!("{check} in none of {TRIALS} trials: {trials:#?}");
+    skips::note(format_args!("{check}: others used the CPUs in most of {TRIALS_IN_ALL} trials"));
+    None
+}
+
+/// CPU time that neither we nor the programs we started used, until an instant.
+struct OtherCpu {
+    used: Duration,
+    at: Instant,
+}
+
+impl OtherCpu {
+    fn now() -> Self {
+        let ours = [UsageWho::RUSAGE_SELF, UsageWho::RUSAGE_CHILDREN].map(|who| {
+            let usage = getrusage(who).expect("getrusage never fails for these");
+            usage.user_time() + usage.system_time()
+        });
+        let ours = ours.iter().map(|time| time.num_microseconds()).sum::<i64>().unsigned_abs();
+        let text = std::fs::read_to_string("/proc/stat").expect("/proc is mounted");
+        let all = text.lines().next().expect("its first line is of all CPUs");
+        // proc_stat(5), in ticks of 10 ms: user, nice, system, idle, iowait, irq, softirq, steal.
+        let ticks = all.split_whitespace().skip(1).map(|ticks| ticks.parse::<u64>().unwrap());
+        let busy: u64 =
+            ticks.take(8).enumerate().map(|(i, n)| if matches!(i, 3 | 4) { 0 } else { n }).sum();
+        let used = Duration::from_millis(busy * 10).saturating_sub(Duration::from_micros(ours));
+        Self { used, at: Instant::now() }
+    }
+
+    fn cores_since(&self) -> f64 {
+        let used = Self::now().used.saturating_sub(self.used);
+        used.as_secs_f64() / self.at.elapsed().as_secs_f64()
+    }
 }
 
 /// The finding of a check that withholds or bounds.
@@ -85,18 +138,21 @@ const TWO_SECONDS: [&str; 2] = ["-d", "2s"];
 #[test]
 fn stalls_of_nagles_algorithm_are_confirmed_by_delayed_acknowledgements() {
     let stalls = found("delayed_ack", &["--fault", "nodelay=off"], &TWO_SECONDS);
+    let Some(stalls) = stalls else { return };
     assert!(stalls.share.is_some_and(|share| share.0 > 0.5), "nearly every reply: {stalls:?}");
 }
 
 #[test]
 fn replies_that_are_held_and_released_together_are_confirmed() {
     let bursts = found("bursts_of_replies", &["--fault", "batch=50ms"], &TWO_SECONDS);
+    let Some(bursts) = bursts else { return };
     assert!(bursts.share.is_some_and(|share| share.0 > 0.5), "most of the time: {bursts:?}");
 }
 
 #[test]
 fn a_hundredth_of_the_replies_held_for_200_ms_is_confirmed_with_its_share() {
     let stalls = found("stalls_of_a_fixed_time", &["--fault", "stall=1%,200ms"], &TWO_SECONDS);
+    let Some(stalls) = stalls else { return };
     let share = stalls.share.expect("a share of the requests").0;
     assert!((0.005..0.02).contains(&share), "planted 1 %: {stalls:?}");
 }
@@ -105,6 +161,7 @@ fn a_hundredth_of_the_replies_held_for_200_ms_is_confirmed_with_its_share() {
 fn bodies_that_turn_to_zeros_are_confirmed_with_their_share() {
     let load = ["-n", "6000", "--verify", "hash=100%"];
     let zeros = found("bodies_change_under_load", &["--fault", "body=zeros,after:3000"], &load);
+    let Some(zeros) = zeros else { return };
     // Three are fetched before the load.
     assert!(zeros.share.is_some_and(|share| (share.0 - 0.5).abs() < 0.01), "{zeros:?}");
 }
@@ -135,7 +192,6 @@ fn starter(dir: &Path, name: &str, fault: &str) -> String {
 
 /// A run of a clean server and one with that fault.
 fn compared(fault: &str, words: &[&str]) -> RunRecord {
-    let _alone = alone();
     let dir = tempfile::tempdir().unwrap();
     let (clean, faulty) = (starter(dir.path(), "clean", ""), starter(dir.path(), "faulty", fault));
     let args = ["run", &clean, &faulty, "--set", "keep_disturbed=true", "--quiet", "--out", "out"];
@@ -154,20 +210,28 @@ fn withholds(run: &RunRecord, check: &str) -> bool {
         && run.verdicts.iter().all(|pair| matches!(pair.verdict, record::Verdict::Withheld { .. }))
 }
 
+/// A run of a clean server and one with that fault withholds every verdict for that check, or says why not. Of so many
+/// blocks, however long they take on a busy machine.
+fn is_withheld(check: &str, fault: &str, blocks: u32, words: &[&str]) -> Result<(), String> {
+    let (least, most) = (format!("blocks.min={blocks}"), format!("blocks.max={blocks}"));
+    let exactly = ["--set", &least, "--set", &most, "-d", "300"];
+    let run = compared(fault, &[&exactly, words].concat());
+    let why = || format!("{fault}: {:#?} {:#?}", run.findings, run.verdicts);
+    withholds(&run, check).then_some(()).ok_or_else(why)
+}
+
 #[test]
 fn a_warm_up_inside_the_measurement_withholds_the_verdict() {
-    let words = ["--set", "blocks.min=5", "--set", "blocks.max=5", "--set", "visit.measure=1s"];
-    let run = compared("--fault warmup=2000,5ms", &[&words[..], &["-d", "40"]].concat());
-    assert!(withholds(&run, "warm_up_inside"), "{:#?} {:#?}", run.findings, run.verdicts);
+    let words = ["--set", "visit.measure=1s"];
+    let trial = || is_withheld("warm_up_inside", "--fault warmup=2000,5ms", 5, &words);
+    first_of("warm_up_inside", 1, trial);
 }
 
 #[test]
 fn a_server_whose_every_second_start_is_slow_withholds_the_verdict() {
-    let words =
-        ["--set", "blocks.min=24", "--set", "blocks.max=24", "--set", "visit.measure=150ms"];
-    let run =
-        compared("--fault mode=pid,cost:300us,seed=$n", &[&words[..], &["-d", "60"]].concat());
-    assert!(withholds(&run, "two_clusters"), "{:#?} {:#?}", run.findings, run.verdicts);
+    let words = ["--set", "visit.measure=150ms"];
+    let trial = || is_withheld("two_clusters", "--fault mode=pid,cost:300us,seed=$n", 24, &words);
+    first_of("two_clusters", 1, trial);
 }
 
 /// Each of these would win, or draw, in a table of rates: an error or empty reply is cheaper than a page, and so is one
@@ -182,9 +246,9 @@ fn no_server_wins_by_sending_something_else() {
         ("errors_as_speed", "status=503:5%"),
         ("bodies_change_under_load", "body=zeros,after:3000"),
     ] {
-        let words = ["--set", "blocks.min=3", "--set", "blocks.max=3", "--set", "visit.measure=1s"];
-        let run = compared(&format!("--fault {fault}"), &[&words[..], &["-c", "20"]].concat());
-        assert!(withholds(&run, check), "{fault}: {:#?} {:#?}", run.findings, run.verdicts);
+        let words = ["--set", "visit.measure=1s", "-c", "20"];
+        let _alone = alone();
+        is_withheld(check, &format!("--fault {fault}"), 3, &words).unwrap();
     }
 }
 

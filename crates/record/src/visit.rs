@@ -1,5 +1,8 @@
 //! One visit: a fresh start of one server, loaded once.
 
+use std::borrow::Cow;
+use std::sync::OnceLock;
+
 use serde::{Deserialize, Serialize};
 use units::{Bytes, Nanos};
 
@@ -54,6 +57,29 @@ pub struct Visit {
     /// never began.
     #[serde(default)]
     pub surroundings: Option<Box<Surroundings>>,
+    /// Kept by [`Visit::service_after_cut`].
+    #[serde(skip)]
+    pub merged: MergedService,
+}
+
+/// Service times that were merged once, because every figure and pair asks for them. It belongs to what it was merged
+/// from: a copy of a visit, which is often changed, begins without one, and it makes no visit differ from another.
+#[derive(Debug, Default)]
+pub struct MergedService(OnceLock<(MergedFrom, stats::Histogram)>);
+
+/// The cut, number of intervals and number of service times.
+type MergedFrom = (Nanos, usize, u64);
+
+impl Clone for MergedService {
+    fn clone(&self) -> Self {
+        Self::default()
+    }
+}
+
+impl PartialEq for MergedService {
+    fn eq(&self, _: &Self) -> bool {
+        true
+    }
 }
 
 /// Whether a visit can be used.
@@ -149,10 +175,49 @@ impl Visit {
     }
 
     /// Service times of the intervals that begin at or after the cut, merged.
-    pub fn service_after_cut(&self) -> Option<stats::Histogram> {
+    pub fn service_after_cut(&self) -> Option<Cow<'_, stats::Histogram>> {
         let load = self.load.as_ref()?;
         let after = load.intervals.iter().filter(|interval| interval.start >= self.cut);
         let after: Vec<&stats::Histogram> = after.map(|interval| &interval.service).collect();
-        Some(stats::Histogram::sum(&after))
+        let from = (self.cut, after.len(), after.iter().map(|service| service.count()).sum());
+        let sum = || {
+            let mut sum = stats::Histogram::sum(&after);
+            // A run has thousands.
+            sum.pack();
+            sum
+        };
+        let (kept_from, kept) = self.merged.0.get_or_init(|| (from, sum()));
+        // The visit may have been changed since then.
+        Some(if *kept_from == from { Cow::Borrowed(kept) } else { Cow::Owned(sum()) })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Interval, LoadPlan};
+
+    #[test]
+    fn service_times_are_those_after_the_cut_also_after_a_change() {
+        let interval = |start: u64| {
+            let mut interval = Interval::new(Nanos::from_secs(start), Nanos::from_secs(1));
+            interval.service.record(Nanos::from_millis(start + 1));
+            interval
+        };
+        let mut load = LoadRecord::empty(LoadPlan::get(([127, 0, 0, 1], 80).into(), "/"));
+        load.intervals = (0..3).map(interval).collect();
+        let mut visit = Visit { load: Some(load), ..Visit::default() };
+        let ends = |visit: &Visit| {
+            let service = visit.service_after_cut().unwrap();
+            (service.count(), service.min().unwrap().as_millis_f64().round())
+        };
+        assert_eq!(ends(&visit), (3, 1.0));
+        assert_eq!(ends(&visit), (3, 1.0));
+        visit.cut = Nanos::from_secs(1);
+        assert_eq!(ends(&visit), (2, 2.0));
+        let same = visit.clone();
+        assert_eq!((ends(&same), &same), ((2, 2.0), &visit));
+        visit.load.as_mut().unwrap().intervals.push(interval(3));
+        assert_eq!(ends(&visit).0, 3);
     }
 }

@@ -4,7 +4,7 @@
 use std::path::Path;
 use std::{env, fs, io};
 
-use joust_report::{Detail, FigureFile, OUTPUTS, Options, figure_files};
+use joust_report::{Detail, FigureFile, OUTPUTS, Options, figure_files, load_figure_files};
 use record::{LoadRecord, RunRecord};
 
 #[path = "../src/testdata.rs"]
@@ -43,7 +43,7 @@ fn render(folder: &Path, name: &str, record: &RunRecord) -> io::Result<()> {
         let bytes = run.bytes(record, &Options::default());
         fs::write(folder.join(format!("{name}-{}.{}", output.name, output.extension)), bytes)?;
     }
-    figures(&folder.join(format!("{name}-figures")), record)
+    figures(&folder.join(format!("{name}-figures")), &figure_files(record))
 }
 
 fn render_load(folder: &Path, record: &LoadRecord) -> io::Result<()> {
@@ -52,14 +52,14 @@ fn render_load(folder: &Path, record: &LoadRecord) -> io::Result<()> {
         let bytes = load.bytes(record, &Options::default());
         fs::write(folder.join(format!("load-{}.{}", output.name, output.extension)), bytes)?;
     }
-    Ok(())
+    figures(&folder.join("load-figures"), &load_figure_files(record))
 }
 
-fn figures(folder: &Path, record: &RunRecord) -> io::Result<()> {
+fn figures(folder: &Path, files: &[FigureFile]) -> io::Result<()> {
     fs::create_dir_all(folder)?;
     let fonts = joust_report::Fonts::installed().ok();
-    for FigureFile { name, svg } in figure_files(record) {
-        if let Some(png) = fonts.as_ref().and_then(|fonts| fonts.png(&svg)) {
+    for FigureFile { name, svg } in files {
+        if let Some(png) = fonts.as_ref().and_then(|fonts| fonts.png(svg)) {
             fs::write(folder.join(format!("{name}.png")), png)?;
         }
         fs::write(folder.join(format!("{name}.svg")), svg)?;

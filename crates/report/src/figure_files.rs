@@ -1,12 +1,13 @@
-//! Every figure of a run as a file of its own: a standalone SVG with its colours in it, for a paper or a slide. Owns
+//! Every figure of a run or a load as a file of its own: a standalone SVG with its colours in it, for a paper or a slide. Owns
 //! which figures there are and their file names; the plots come from elsewhere in this crate. Start reading at
 //! [`figure_files`].
 
 use std::collections::BTreeSet;
 
-use record::{Metric, MetricUnit, RunRecord};
+use record::{LoadRecord, Metric, MetricUnit, RunRecord};
 
 use crate::bars::{WIDTH as BARS_WIDTH, bars};
+use crate::cell_maps::{heat_maps, offset_maps};
 use crate::cells::{CellView, cells};
 use crate::contenders::in_order;
 use crate::drawing::Drawing;
@@ -15,6 +16,8 @@ use crate::growth_plot::growth_plots;
 use crate::html::PLOTS_CSS;
 use crate::knee_plot::knee_plot;
 use crate::lines::WIDTH as LINES_WIDTH;
+use crate::load_figures::{load_figures, load_maps};
+use crate::maps;
 use crate::pairs::metrics;
 use crate::percentiles::{Sample, percentiles};
 use crate::standing::Standing;
@@ -39,8 +42,17 @@ const PADDING: f64 = 16.0;
 /// Characters of a name that come from a cell's name.
 const CELL_CHARS_MAX: usize = 60;
 
+/// Every figure of a single load: distribution, percentiles, course, and both maps.
+pub fn load_figure_files(record: &LoadRecord) -> Vec<FigureFile> {
+    let mut files = Files::default();
+    for figure in load_figures(record).into_iter().chain(load_maps(record)) {
+        files.add(figure.name, "", standalone(figure.drawing, figure.width, figure.title));
+    }
+    files.all
+}
+
 /// Every figure of a run: the picture; throughput over connections; of each cell the figures, ratios and visits of each
-/// metric, the percentiles, and latency over offered rate.
+/// metric, the percentiles, latency over offered rate, and each contender's maps.
 pub fn figure_files(record: &RunRecord) -> Vec<FigureFile> {
     let mut files = Files::default();
     if let Some(Render::Text(render)) = &picture::OUTPUT.run {
@@ -78,6 +90,20 @@ fn of_cell(files: &mut Files, view: &CellView) {
     for (what, drawing, title) in plots {
         if let Some(drawing) = drawing {
             files.add(what, name, standalone(drawing, LINES_WIDTH, &titled(title, name)));
+        }
+    }
+    for (what, maps, title) in [
+        ("heat", heat_maps(view, &ordered), "Service time over a visit"),
+        ("offsets", offset_maps(view, &ordered), "Completions within each second of a visit"),
+    ] {
+        for (standing, drawing) in maps {
+            let title = titled(&format!("{title}: {}", standing.name), name);
+            let of = if name.is_empty() {
+                standing.name.clone()
+            } else {
+                format!("{name} {}", standing.name)
+            };
+            files.add(what, &of, standalone(drawing, maps::WIDTH, &title));
         }
     }
     let is_measured = |metric: &Metric| run.visits.iter().any(|one| one.value(*metric).is_some());
@@ -169,6 +195,16 @@ mod tests {
                 assert_eq!(document.root_element().tag_name().name(), "svg");
                 assert!(!file.svg.contains("var("), "{}", file.name);
             }
+        }
+    }
+
+    #[test]
+    fn a_load_has_every_figure_of_its_page() {
+        let files = load_figure_files(&testdata::load());
+        let names: Vec<&str> = files.iter().map(|file| file.name.as_str()).collect();
+        assert_eq!(names, ["distribution", "percentiles", "over-time", "heat", "offsets"]);
+        for file in files {
+            roxmltree::Document::parse(&file.svg).unwrap_or_else(|e| panic!("{}: {e}", file.name));
         }
     }
 

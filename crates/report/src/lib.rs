@@ -11,6 +11,7 @@
 mod answers;
 mod bars;
 mod bencher;
+mod cell_maps;
 mod cell_names;
 mod cells;
 mod colours;
@@ -52,6 +53,7 @@ mod line;
 mod lines;
 mod listing;
 pub mod live;
+mod load_figures;
 mod load_findings;
 mod load_markdown;
 mod load_page;
@@ -107,7 +109,7 @@ mod what_was_run;
 mod wording;
 
 pub use compare_text::compare_text;
-pub use figure_files::{FigureFile, figure_files};
+pub use figure_files::{FigureFile, figure_files, load_figure_files};
 pub use finding_text::{findings_text, load_findings_text};
 pub use history_text::history_text;
 pub use integrity::changed;

@@ -2,24 +2,16 @@
 
 use record::{Judgement, LoadRecord};
 use serde::Serialize;
-use stats::Histogram;
 
-use crate::Options;
-use crate::distribution_plot::distribution_plot;
 use crate::drawing::Drawing;
 use crate::figures::{grouped, percent, significant};
 use crate::finding_groups::{Section, sections_of_load};
-use crate::heat_map::HeatMap;
-use crate::lines::WIDTH;
+use crate::load_figures::{LoadFigure, load_figures, load_maps};
 use crate::load_findings::is_rate_bound;
 use crate::load_markdown::{latencies, outcomes};
 use crate::load_shape::shape;
-use crate::load_tables::{by_request, distribution, fleet_line};
+use crate::load_tables::{by_request, fleet_line};
 use crate::load_text::{cost, judgement, rate};
-use crate::maps;
-use crate::offsets::offsets;
-use crate::over_time::over_time;
-use crate::percentiles::{self as curves, Sample, percentiles};
 use crate::script_data;
 use crate::standing::span;
 use crate::table::{Column, Depth, Row, Table};
@@ -36,8 +28,8 @@ pub(crate) struct LoadPageData {
     tiles: Vec<Tile>,
     trust: LoadTrust,
     findings: Vec<Section>,
-    figures: Vec<LoadFigure>,
-    maps: Vec<LoadFigure>,
+    figures: Vec<DrawnFigure>,
+    maps: Vec<DrawnFigure>,
     tables: Vec<Table>,
     cost: Vec<String>,
     fleet: String,
@@ -63,7 +55,7 @@ struct LoadTrust {
 }
 
 #[derive(Serialize)]
-struct LoadFigure {
+struct DrawnFigure {
     title: &'static str,
     /// How it is read.
     note: &'static str,
@@ -86,8 +78,8 @@ pub(crate) fn page(record: &LoadRecord) -> LoadPageData {
         tiles: tiles(record),
         trust: trust(record),
         findings: sections_of_load(record),
-        figures: figures(record),
-        maps: maps(record),
+        figures: drawn(load_figures(record)),
+        maps: drawn(load_maps(record)),
         tables: tables(record),
         cost: cost(record),
         fleet: record.fleet.as_deref().map(fleet_line).unwrap_or_default(),
@@ -153,76 +145,12 @@ fn trust(record: &LoadRecord) -> LoadTrust {
     LoadTrust { word, class, facts }
 }
 
-fn figures(record: &LoadRecord) -> Vec<LoadFigure> {
-    let finished = |drawing: Option<Drawing>, id: &str, title, note| {
-        let Drawing { svg, height, about } = drawing?;
-        let svg = svg.finish(id, (WIDTH, height), title, &about);
-        Some(LoadFigure { title, note, svg, table: None })
+fn drawn(figures: Vec<LoadFigure>) -> Vec<DrawnFigure> {
+    let drawn = |LoadFigure { name, title, note, width, drawing, table }: LoadFigure| {
+        let Drawing { svg, height, about } = drawing;
+        DrawnFigure { title, note, svg: svg.finish(name, (width, height), title, &about), table }
     };
-    let latencies = &record.latencies;
-    let samples = [
-        Sample { name: "service", number: 0, spans: &latencies.service },
-        Sample { name: "response", number: 1, spans: &latencies.response },
-    ];
-    // In a closed loop a request is due when it is sent, and both are the same.
-    let shown = if record.open_loop.is_some() { &samples[..] } else { &samples[..1] };
-    let curve = finished(
-        percentiles(shown.iter().copied()),
-        "percentiles",
-        "Latency by percentile",
-        "A curve ends where the sample is too small for the next percentile. Service time is from sent to done; \
-         response time from due to done",
-    );
-    let curve = curve.map(|figure| LoadFigure {
-        table: curves::table(shown.iter().copied()).filled(),
-        ..figure
-    });
-    let spread: &Histogram = &latencies.response;
-    let distribution_figure = finished(
-        distribution_plot(spread),
-        "distribution",
-        "Distribution of response times",
-        "Each bar is the share of ok requests in a step of a logarithmic scale",
-    );
-    let distribution_figure = distribution_figure
-        .map(|figure| LoadFigure { table: distribution(record, &Options::default()), ..figure });
-    let course = finished(
-        over_time(record),
-        "over-time",
-        "Throughput and service time over the load",
-        "Each point is an interval of the load",
-    );
-    [distribution_figure, curve, course].into_iter().flatten().collect()
-}
-
-fn maps(record: &LoadRecord) -> Vec<LoadFigure> {
-    let finished = |Drawing { svg, height, about }: Drawing, width, id, title, note| LoadFigure {
-        title,
-        note,
-        svg: svg.finish(id, (width, height), title, &about),
-        table: None,
-    };
-    let map = HeatMap::of(record, units::Nanos::ZERO);
-    let heat = map.range().and_then(|range| map.drawing("this load", range)).map(|drawing| {
-        finished(
-            drawing,
-            maps::WIDTH,
-            "heat",
-            "Service time over the load",
-            "Darker: a larger share of the requests of that moment. Lines at 40 ms, 200 ms, 1 s and 3 s, where timers \
-             of the kernel show",
-        )
-    });
-    let within = offsets(record, "this load").map(|drawing| {
-        finished(
-            drawing,
-            maps::WIDTH,
-            "offsets",
-            "Completions within each second",
-            "Each column is a second. Lines and gaps are timers, batches and silences",
-        )
-    });
-    heat.into_iter().chain(within).collect()
+    figures.into_iter().map(drawn).collect()
 }
 
 fn tables(record: &LoadRecord) -> Vec<Table> {

@@ -7,6 +7,7 @@ use serde::Serialize;
 
 use crate::answers;
 use crate::bars::{self, bars};
+use crate::cell_maps::{MapOf, heat_maps, offset_maps};
 use crate::cells::{CellView, cells};
 use crate::contenders::{self, in_order};
 use crate::drawing::Drawing;
@@ -16,12 +17,10 @@ use crate::finding_groups::{Section, sections};
 use crate::forest::{self, caption, forest};
 use crate::growth_plot::growth_plots;
 use crate::headline::{Ranking, headline};
-use crate::heat_map::HeatMap;
 use crate::knee_plot::knee_plot;
 use crate::line::{Line, Tone};
 use crate::lines;
 use crate::maps;
-use crate::offsets::offsets;
 use crate::pairs::{INTERVALS, PairTable, metrics};
 use crate::percentiles::{self as curves, Sample, percentiles};
 use crate::run_facts::{ending, machine, no_findings, repeat, run_facts, workload};
@@ -315,8 +314,14 @@ fn cell_section(index: usize, view: &CellView, extent: &Extent) -> CellSection {
         extras: extras::beside(view).collect(),
         percentiles: percentile_figure(&ordered, id("percentiles")),
         bounded: listed(&bounded),
-        heat: if extent.draws_all { heat_maps(view, &ordered, &id) } else { Vec::new() },
-        offsets: if extent.draws_all { offset_maps(view, &ordered, &id) } else { Vec::new() },
+        heat: match extent.draws_all {
+            true => map_figures(heat_maps(view, &ordered), "heat", &id),
+            false => Vec::new(),
+        },
+        offsets: match extent.draws_all {
+            true => map_figures(offset_maps(view, &ordered), "offsets", &id),
+            false => Vec::new(),
+        },
         knee: knee_plot(view).map(|drawing| {
             finished(drawing, lines::WIDTH, id("knee"), "Latency over offered rate", None)
         }),
@@ -381,40 +386,13 @@ fn percentile_figure(ordered: &[&Standing], id: String) -> Option<Figure> {
     Some(Figure { table: curves::table(samples()).filled(), ..figure })
 }
 
-/// One map a contender, of the visit whose figure lies in the middle; all maps have the same axis.
-fn heat_maps(view: &CellView, ordered: &[&Standing], id: &dyn Fn(&str) -> String) -> Vec<Figure> {
-    let maps: Vec<(&Standing, HeatMap)> = ordered
-        .iter()
-        .filter_map(|one| Some((*one, HeatMap::of_visit(middle_visit(view, one)?)?)))
-        .collect();
-    let ranges = || maps.iter().filter_map(|(_, map)| map.range());
-    let low = ranges().map(|range| range.0).fold(f64::INFINITY, f64::min);
-    let high = ranges().map(|range| range.1).fold(0.0, f64::max);
-    let figure = |(standing, map): &(&Standing, HeatMap)| {
-        let drawing = map.drawing(&standing.name, (low, high))?;
-        let id = id(&format!("heat-{}", standing.index));
-        Some(finished(drawing, maps::WIDTH, id, &standing.name, Some(standing.number)))
+/// One map a contender.
+fn map_figures(maps: Vec<MapOf<'_>>, what: &str, id: &dyn Fn(&str) -> String) -> Vec<Figure> {
+    let figure = |(standing, drawing): MapOf<'_>| {
+        let id = id(&format!("{what}-{}", standing.index));
+        finished(drawing, maps::WIDTH, id, &standing.name, Some(standing.number))
     };
-    maps.iter().filter_map(figure).collect()
-}
-
-fn offset_maps(view: &CellView, ordered: &[&Standing], id: &dyn Fn(&str) -> String) -> Vec<Figure> {
-    let figure = |standing: &&Standing| {
-        let load = middle_visit(view, standing)?.load.as_ref()?;
-        let drawing = offsets(load, &standing.name)?;
-        let id = id(&format!("offsets-{}", standing.index));
-        Some(finished(drawing, maps::WIDTH, id, &standing.name, Some(standing.number)))
-    };
-    ordered.iter().filter_map(figure).collect()
-}
-
-/// The measured visit of a contender whose rate is the (lower) median of its rates.
-fn middle_visit<'a>(view: &'a CellView, standing: &Standing) -> Option<&'a record::Visit> {
-    let mut visits: Vec<&record::Visit> =
-        view.run.measured(standing.index).filter(|visit| visit.load.is_some()).collect();
-    let rate = |visit: &record::Visit| visit.rate_per_s.unwrap_or(0.0);
-    visits.sort_by(|a, b| rate(a).total_cmp(&rate(b)));
-    visits.get(visits.len().saturating_sub(1) / 2).copied()
+    maps.into_iter().map(figure).collect()
 }
 
 fn visit_figure(

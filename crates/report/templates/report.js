@@ -472,7 +472,8 @@ function allPairs(place) {
 
 // ---- Any visit over time ----------------------------------------------------------------------------------------
 
-const visitPicker = byId("visit"), counterPicker = byId("counter");
+const visitPicker = byId("visit"), counterPicker = byId("counters");
+const COUNTERS_DRAWN = 6;
 let charts = [];
 
 const shown = (value) => {
@@ -539,19 +540,38 @@ function chart(place, title, unit, x, lines, cut, isLog) {
   place.append(heading);
   const made = new uPlot(options, [x, ...lines.map(([, values]) => values)], place);
   made.root.setAttribute("role", "group");
-  made.root.setAttribute("aria-label", `${title} of the chosen visit`);
+  made.root.setAttribute("aria-label", `${title} of the chosen visit: arrow keys read it, or open the table below`);
+  made.root.tabIndex = 0;
   return made;
+}
+
+// What the reader chose, or what most often explains a stall and births of processes, if it moved.
+function chosenCounters(names) {
+  if (view.counter === "none") return [];
+  const given = view.counter.split(",").filter((name) => names.includes(name));
+  if (given.length) return given.slice(0, COUNTERS_DRAWN);
+  const first = (parts) => parts.map((part) => names.find((name) => name.includes(part))).find(Boolean);
+  const stalls = first(["TCPTimeouts", "RetransSegs", "ListenOverflows", "DelayedACKs"]);
+  const telling = [stalls, first(["processes", "procs"])].filter(Boolean);
+  return telling.length ? telling : names.slice(0, 1);
 }
 
 function fillCounters(visit) {
   const names = visit.counters.map(([name]) => name);
-  const label = counterPicker.closest("label");
-  label.hidden = names.length === 0;
-  counterPicker.replaceChildren(new Option("none", "none"), ...names.map((name) => new Option(name, name)));
-  // What most often explains a stall, if it moved.
-  const wanted = ["TCPTimeouts", "RetransSegs", "ListenOverflows", "DelayedACKs", "procs", "processes", "ctxt"];
-  const telling = wanted.map((part) => names.find((name) => name.includes(part))).find(Boolean) ?? names[0] ?? "none";
-  counterPicker.value = names.includes(view.counter) || view.counter === "none" ? view.counter : telling;
+  counterPicker.hidden = names.length === 0;
+  const chosen = chosenCounters(names);
+  const boxes = names.map((name) => {
+    const label = document.createElement("label"), box = document.createElement("input");
+    Object.assign(box, { type: "checkbox", value: name, checked: chosen.includes(name) });
+    box.disabled = !box.checked && chosen.length >= COUNTERS_DRAWN;
+    label.append(box, ` ${name}`);
+    return label;
+  });
+  const focused = counterPicker.contains(document.activeElement) ? document.activeElement.value : null;
+  const field = counterPicker.querySelector("fieldset");
+  field.replaceChildren(field.querySelector("legend"), ...boxes);
+  if (focused) all("input", field).find((box) => box.value === focused)?.focus();
+  return chosen;
 }
 
 function drawVisit() {
@@ -559,9 +579,10 @@ function drawVisit() {
   const place = byId("charts");
   charts.forEach((one) => one.destroy());
   place.replaceChildren();
+  byId("reading").textContent = "";
   charts = [];
   if (!visit) return;
-  fillCounters(visit);
+  const chosen = fillCounters(visit);
   byId("visit-figures").textContent = visit.figures;
   const { at, cut } = visit;
   const rates = [["ok", visit.rate]];
@@ -570,13 +591,61 @@ function drawVisit() {
   const positive = (values) => values.map((value) => (value > 0 ? value : null));
   const latencies = [["p50", positive(visit.p50)], ["p99", positive(visit.p99)], ["longest", positive(visit.max)]];
   charts.push(chart(place, "Service time", "ms", at, latencies, cut, true));
-  const counter = visit.counters.find(([name]) => name === counterPicker.value);
-  if (counter) {
-    const made = chart(place, `Counter ${counter[0]}`, "per second", visit.read, [["change", counter[1]]], cut, false);
-    charts.push(made);
+  for (const [name, changes] of visit.counters.filter(([name]) => chosen.includes(name))) {
+    charts.push(chart(place, `Counter ${name}`, "per second", visit.read, [["change", changes]], cut, false));
   }
   // One time axis for all.
   charts.forEach((one) => one.setScale("x", { min: 0, max: at[at.length - 1] }));
+  fillCourse(visit, chosen);
+}
+
+// The course as a table, once it is opened: for those who cannot see the charts, or want the figures.
+function fillCourse(visit, chosen) {
+  const details = byId("course"), summary = details.querySelector("summary");
+  details.replaceChildren(summary);
+  if (!details.open) return;
+  const counters = visit.counters.filter(([name]) => chosen.includes(name));
+  // Counters have instants of their own: the reading that a point lies in.
+  const within = (at) => { const index = visit.read.findIndex((end) => end >= at - 1e-9); return index < 0 ? visit.read.length - 1 : index; };
+  const columns = [
+    ["s", (index) => shown(visit.at[index])],
+    ["ok per s", (index) => shown(visit.rate[index])],
+    ["failed per s", (index) => shown(visit.failed[index])],
+    ["p50 ms", (index) => shown(visit.p50[index])],
+    ["p99 ms", (index) => shown(visit.p99[index])],
+    ["longest ms", (index) => shown(visit.max[index])],
+    ...counters.map(([name, changes]) => [`${name} per s`, (index) => shown(changes[within(visit.at[index])])]),
+  ];
+  const table = document.createElement("table"), head = table.createTHead().insertRow(), body = table.createTBody();
+  for (const [title] of columns) {
+    const cell = document.createElement("th");
+    Object.assign(cell, { scope: "col", className: "n", textContent: title });
+    head.append(cell);
+  }
+  visit.at.forEach((_, index) => {
+    const row = body.insertRow();
+    for (const [, value] of columns) Object.assign(row.insertCell(), { className: "n", textContent: value(index) });
+  });
+  const wide = document.createElement("div");
+  wide.className = "wide";
+  wide.tabIndex = 0;
+  wide.append(table);
+  details.append(wide);
+  equip(table);
+}
+
+// The arrow keys move the cursor of all charts from point to point, and the figures there are said.
+function step(event) {
+  const ways = { ArrowLeft: -1, ArrowRight: 1, Home: -Infinity, End: Infinity };
+  const way = ways[event.key], at = charts.findIndex((one) => one.root.contains(event.target));
+  if (way === undefined || at < 0) return;
+  event.preventDefault();
+  const on = charts[at], last = on.data[0].length - 1;
+  const index = Math.max(0, Math.min(last, (on.cursor.idx ?? (way > 0 ? -1 : last + 1)) + way));
+  const left = on.valToPos(on.data[0][index], "x");
+  on.setCursor({ left, top: on.over.clientHeight / 2 }, true);
+  const of = (one) => one.series.slice(1).map((line, index) => `${line.label} ${shown(one.data[index + 1][one.cursor.idx])}`);
+  byId("reading").textContent = `At ${shown(on.data[0][index])} s: ${charts.flatMap(of).join(", ")}`;
 }
 
 let isDrawn = false;
@@ -606,14 +675,24 @@ function listen() {
     apply();
     keepAddress();
   });
-  byId("shown")?.addEventListener("keydown", (event) => {
+  for (const menu of [byId("shown"), counterPicker].filter(Boolean)) menu.addEventListener("keydown", (event) => {
     if (event.key !== "Escape") return;
-    byId("shown").open = false;
-    byId("shown").querySelector("summary").focus();
+    menu.open = false;
+    menu.querySelector("summary").focus();
   });
   byId("link")?.addEventListener("click", (event) => copy(location.href.split("#")[0] + address(), event.target));
   visitPicker?.addEventListener("change", () => { view.visit = visitPicker.value; drawVisit(); keepAddress(); });
-  counterPicker?.addEventListener("change", () => { view.counter = counterPicker.value; drawVisit(); keepAddress(); });
+  counterPicker?.addEventListener("change", () => {
+    const chosen = all("input:checked", counterPicker).map((box) => box.value);
+    view.counter = chosen.join(",") || "none";
+    drawVisit();
+    keepAddress();
+  });
+  byId("charts")?.addEventListener("keydown", step);
+  byId("course")?.addEventListener("toggle", () => {
+    const visit = data().visits[Number(view.visit)];
+    if (isDrawn && visit) fillCourse(visit, chosenCounters(visit.counters.map(([name]) => name)));
+  });
   addEventListener("hashchange", () => { if (location.hash === "" || location.hash.startsWith(PREFIX)) { readAddress(); apply(); } else reveal(); });
   let resizing = 0;
   addEventListener("resize", () => {

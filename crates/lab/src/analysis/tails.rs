@@ -1,6 +1,8 @@
 //! Owns the comparison of whole distributions of service time, pair by pair, and how much of a difference comes from
 //! stalls. Start reading at [`tails`].
 
+use std::borrow::Cow;
+
 use record::{CauseShare, Explanation, Modes, Shift, ShiftPoint, StallMode};
 use stats::{Contribution, Histogram, Profile, SideModes};
 use units::Share;
@@ -22,12 +24,8 @@ pub struct Tails {
 /// Leaves out contenders that failed in more than one block of ten, and pairs without enough blocks or requests.
 pub fn tails(of: &CellVisits<'_>) -> Tails {
     let contenders = of.reliable();
-    let rows = of.complete_rows(&contenders, |visit| {
-        let mut histogram = visit.service_after_cut()?;
-        // Packed, because several hundred histograms are held at once.
-        histogram.pack();
-        Some(histogram)
-    });
+    let rows =
+        of.complete_rows(&contenders, |visit| visit.service_after_cut().map(Cow::into_owned));
     let blocks = rows.first().map_or(0, |row| row.len()) as u32;
     let profiles: Vec<Option<Profile>> =
         rows.iter().map(|row| Profile::of(&row.iter().collect::<Vec<_>>(), of.seed)).collect();

@@ -134,15 +134,42 @@ async function checkRun(browser) {
   await page.keyboard.press("ArrowDown");
   await page.waitForFunction(() => location.hash.includes("visit="));
   check((await page.locator("#charts .uplot").count()) === charts, "the next visit has its charts");
-  await page.focus("#counter");
-  await page.keyboard.press("Home");
-  await page.waitForFunction((charts) => document.querySelectorAll("#charts .uplot").length === charts - 1, charts);
+  await checkCounters(page, charts);
   // One cursor for all.
   const box = await page.locator("#charts .uplot .u-over").first().boundingBox();
   await page.mouse.move(box.x + box.width / 2, box.y + 20);
   const values = await page.locator("#charts .u-legend").evaluateAll((legends) => legends.map((legend) => legend.querySelector("tr.u-series .u-value").textContent));
-  check(values.length > 1 && values.every((value) => value === values[0] && value !== "-"), `a common cursor: ${values}`);
+  // Counters are read at instants of their own: the nearest one.
+  check(values.length > 2 && values.every((value) => value !== "-" && Math.abs(value - values[0]) <= 0.15), `a common cursor: ${values}`);
   await page.close();
+}
+
+async function checkCounters(page, charts) {
+  // Counters beside each other, chosen by keyboard.
+  await page.focus("#counters summary");
+  await page.keyboard.press("Enter");
+  await page.keyboard.press("Tab");
+  const counter = page.locator("#counters input").first(), isChosen = await counter.isChecked();
+  await page.keyboard.press("Space");
+  const wanted = charts + (isChosen ? -1 : 1);
+  await page.waitForFunction((wanted) => document.querySelectorAll("#charts .uplot").length === wanted, wanted);
+  check(await counter.evaluate((box) => box === document.activeElement), "the focus stays at the counter");
+  check(await page.evaluate(() => location.hash.includes("counter=")), "the address keeps the counters");
+  await page.keyboard.press("Escape");
+  check(await page.evaluate(() => document.activeElement.matches("#counters summary") && !document.activeElement.parentElement.open), "Escape closes the counters");
+  // The charts are read by keyboard and as a table.
+  await page.focus("#charts .uplot");
+  await page.keyboard.press("Home");
+  await page.keyboard.press("ArrowRight");
+  const reading = await page.textContent("#reading");
+  check(/^At [\d.,]+ s: ok \(per second\) [\d.,]+.*p99 \(ms\) [\d.,-]+/.test(reading), `read by keyboard: ${reading}`);
+  await page.locator("#course summary").click();
+  await page.waitForSelector("#course table");
+  const rows = await page.locator("#course tbody tr").count();
+  const columns = await page.locator("#course thead th").count();
+  check(rows > 1 && columns === 6 + (wanted - 2), `the course as a table: ${rows} rows, ${columns} columns`);
+  const second = await page.locator("#course tbody tr").nth(1).locator("td").allTextContents();
+  check(reading.includes(`At ${second[0]} s: ok (per second) ${second[1]},`), `table and chart agree: ${second}`);
 }
 
 async function checkCells(browser) {

@@ -1,6 +1,7 @@
 //! Formats for other programs, read by parsers that are not ours: crates, and packages of Python that
 //! `scripts/peers.sh` brings. Start reading at [`every_format_shows_every_record`]; `records` has what is shown.
 
+mod node;
 #[cfg(feature = "parquet")]
 mod parquet;
 mod python;
