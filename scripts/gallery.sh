@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Makes the pictures of docs/gallery.md: ten measurements on this machine, some fifteen minutes, into docs/gallery/.
 # `scripts/gallery.sh NAME...` makes only those. Run it on an idle machine; the figures in the page's sentences are
-# those of the pictures, so write both anew together. Needs target/release/joust and scripts/peers.sh.
+# those of the pictures, so write both anew together. JOUST_GALLERY_RUNS=FOLDER keeps the runs. Needs target/release/joust and scripts/peers.sh.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 joust=$(realpath "${JOUST:-${CARGO_TARGET_DIR:-target}/release/joust}")
@@ -20,7 +20,10 @@ is_wanted() { [ "$wanted" = "  " ] || [[ "$wanted" == *" $1 "* ]]; }
 # keep NAME FIGURE RECORD: a figure of a record becomes the picture of that name.
 keep() {
   "$joust" report "$3" --figures "$folder/figures" >/dev/null
-  mv "$folder/figures/$2.svg" "$pictures/$1.svg"
+  # The first of that name: a study may have one for each group of cells.
+  local figure
+  figure=$(find "$folder/figures" -name "$2*.svg" | sort | head -n 1)
+  mv "$figure" "$pictures/$1.svg"
   rm -rf "$folder/figures"
 }
 
@@ -48,15 +51,18 @@ of_run() {
   is_wanted "$name" || return 0
   echo "== $name: joust run $*"
   rm -rf "$folder/run"
-  "$joust" run "$@" --out "$folder/run" || test $? -eq 3
+  "$joust" run "$@" --quiet --out "$folder/run" || test $? -eq 3
+  [ -z "${JOUST_GALLERY_RUNS:-}" ] || cp -r "$folder/run" "$JOUST_GALLERY_RUNS/$name"
   keep "$name" "$figure" "$folder/run"
 }
 
 of_run ten-servers picture
 of_run ratios ratios-throughput nginx lighttpd h2o apache -d 90
 of_run latency-of-models percentiles 'joust[model=reactor]' 'joust[model=prefork]' 'joust[model=thread]' -c 64 -d 60
-of_run two-modes visits-server_cpu 'joust serve {docroot} --listen 127.0.0.1:{port}' \
-  "sh -c 'n=\$(od -An -N1 -tu1 /dev/urandom | tr -d \" \"); exec joust serve {docroot} --listen 127.0.0.1:{port} --fault mode=pid,cost:100us,seed=\$n'" -d 60
+serve="$joust serve {docroot} --listen 127.0.0.1:{port}"
+of_run two-modes visits-server_cpu "$serve" \
+  "sh -c 'n=\$(od -An -N1 -tu1 /dev/urandom | tr -d \" \"); exec $serve --fault mode=pid,cost:100us,seed=\$n'" -d 60
+of_run growth growth studies/models.toml --short
 of_run capacity figures-capacity studies/capacity.toml --short
 of_load stalls percentiles '--fault stall=1%,200ms' -c 20 -d 10s
 of_load delayed-acks heat '--fault nodelay=off' -c 20 -d 10s

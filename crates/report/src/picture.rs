@@ -59,7 +59,8 @@ fn render(record: &RunRecord, _: &Options) -> String {
         y = match tone {
             Tone::Answer | Tone::Open => paragraph(&mut svg, y, text, ("t lead", LEAD_CHARS, 22.0)),
             Tone::Alarm => paragraph(&mut svg, y, text, ("t lead alarm", LEAD_CHARS, 22.0)),
-            Tone::Trust => paragraph(&mut svg, y, text, ("t small", SMALL_CHARS, 19.0)),
+            // Said below, after the word.
+            Tone::Trust => y,
             Tone::Caution => paragraph(&mut svg, y, text, ("t caution", SMALL_CHARS, 19.0)),
         };
     }
@@ -67,7 +68,11 @@ fn render(record: &RunRecord, _: &Options) -> String {
     let reasons =
         if reasons.is_empty() { String::new() } else { format!(": {}", reasons.join("; ")) };
     let text = format!("How far to trust it: {}{reasons}.", grade.word());
-    y = paragraph(&mut svg, y, &text, ("t small", SMALL_CHARS, 19.0));
+    let counts = lines.iter().filter(|line| line.tone == Tone::Trust);
+    let counts = counts.map(|line| line.text.trim_start_matches("How far to trust it: "));
+    for text in std::iter::once(text.as_str()).chain(counts) {
+        y = paragraph(&mut svg, y, text, ("t small", SMALL_CHARS, 19.0));
+    }
     match cells.as_slice() {
         [only] => y = plot(&mut svg, y, only),
         several => {
@@ -100,7 +105,7 @@ fn plot(svg: &mut Svg, y: f64, view: &CellView) -> f64 {
     let Some(metric) = metrics(&view.run, &view.ranking).first().copied() else { return y };
     let drawings = [
         (0.0, bars(view, metric), Some(metric.info().title.to_owned())),
-        (BARS_WIDTH + GAP, forest(view, metric), caption(view, metric)),
+        (BARS_WIDTH + GAP, forest(view, metric), caption(view, metric).map(shortened)),
     ];
     let mut lowest = y;
     for (x, drawing, title) in drawings {
@@ -113,6 +118,11 @@ fn plot(svg: &mut Svg, y: f64, view: &CellView) -> f64 {
         lowest = lowest.max(y + 26.0 + height);
     }
     lowest
+}
+
+/// A caption without what a figure of 2x would mean, for which there is no room.
+fn shortened(caption: String) -> String {
+    caption.split_once(": ").map_or_else(|| caption.clone(), |(first, _)| first.to_owned())
 }
 
 /// Writes wrapped lines of a class, of at most that many characters and one step apart; returns the position below
