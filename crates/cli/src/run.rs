@@ -1,6 +1,8 @@
 //! `joust run`: makes a plan from a study, runs it, and writes a folder of reports and an exit code.
 
 mod brief;
+#[cfg(feature = "fleet")]
+mod fleet;
 mod watch;
 
 use std::path::{Path, PathBuf};
@@ -62,6 +64,9 @@ pub struct Args {
     /// Print the JSON Schema of study files, for editors; run nothing
     #[arg(long, conflicts_with = "check")]
     schema: bool,
+    #[cfg(feature = "fleet")]
+    #[command(flatten)]
+    fleet: fleet::Flags,
     /// Print only the last line
     #[arg(short, long)]
     quiet: bool,
@@ -93,6 +98,10 @@ pub fn main(args: &Args) -> Result<Ended, Trouble> {
     if brief.is_some() {
         brief::all_here(&runner::here(&plan, &joust_binary).map_err(trouble)?.1)?;
     }
+    #[cfg(feature = "fleet")]
+    let elsewhere = fleet::elsewhere(&args.fleet)?;
+    #[cfg(not(feature = "fleet"))]
+    let elsewhere = None;
     // The folder comes first: a missing permission should be reported before minutes are spent.
     let folder = folder(args, &plan)?;
     if let Some(brief) = &mut brief {
@@ -105,6 +114,7 @@ pub fn main(args: &Args) -> Result<Ended, Trouble> {
         joust_version: env!("CARGO_PKG_VERSION").to_owned(),
         journal: Some(folder.path().to_owned()),
         earlier,
+        elsewhere,
     };
     let wish = Wish { quiet: args.quiet, plain: args.plain };
     let mut screen = RunScreen::new(wish, interrupt);
@@ -318,6 +328,10 @@ fn trouble(error: LabError) -> Trouble {
         LabError::NoBlock { .. } => Trouble::usage(miette!(
             help = "raise the budget (-d), name fewer contenders, or shorten `warm_up` and `measure` in \
                     [visit] of a study file",
+            "{error}"
+        )),
+        LabError::OutOfReach { .. } => Trouble::usage(miette!(
+            help = "start it yourself at an address that they reach, and name its URL as the contender",
             "{error}"
         )),
         LabError::Earlier { .. } | LabError::Refused { .. } => Trouble::usage(miette!("{error}")),

@@ -152,6 +152,10 @@ pub struct AgentView {
 
 /// What a caller sees of a run while it goes on.
 pub trait Watch {
+    /// The load begins at this instant of the monotonic clock: all agents have agreed to it.
+    fn begins(&mut self, at: Nanos) {
+        let _ = at;
+    }
     /// A window of all agents together.
     fn window(&mut self, sum: &Interval);
     /// The agents, once a second.
@@ -366,6 +370,7 @@ impl<'a> Controller<'a> {
     ) -> Result<Outcome, FleetError> {
         let received = self.received.take().expect("it works once");
         let (mut orders_due, mut beat_due) = (Nanos::ZERO, Nanos::ZERO);
+        let mut told = self.started;
         loop {
             if let Ok(event) = received.recv_timeout(TICK) {
                 self.take(event);
@@ -383,6 +388,10 @@ impl<'a> Controller<'a> {
                 orders_due = now + ORDERS;
                 self.collect(now);
                 self.order(now)?;
+                if let (Some(at), None) = (self.started, told) {
+                    told = Some(at);
+                    watch.begins(at);
+                }
             }
             if now >= beat_due {
                 beat_due = now + BEAT;

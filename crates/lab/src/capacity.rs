@@ -4,7 +4,7 @@
 //! A search makes each try once ([`SearchOptions::repeats`] 1). Blocks average out a chance that misleads one search:
 //! each has a fresh start, and the verdict's interval is made of their spread.
 
-use load::{LoadError, SearchOptions};
+use load::SearchOptions;
 use record::{LoadPlan, LoadRecord, Pacing, SearchPlan, SearchRecord};
 use units::{Nanos, PerSecond};
 
@@ -22,11 +22,11 @@ pub(crate) fn options(search: &SearchPlan) -> SearchOptions {
 }
 
 /// Finds the highest rate; `closed` is the visit's load as a closed loop, `measure` makes one load.
-pub(crate) fn find(
+pub(crate) fn find<E>(
     search: &SearchPlan,
     closed: &LoadPlan,
-    measure: &mut dyn FnMut(&LoadPlan) -> Result<LoadRecord, LoadError>,
-) -> Result<SearchRecord, LoadError> {
+    measure: &mut dyn FnMut(&LoadPlan) -> Result<LoadRecord, E>,
+) -> Result<SearchRecord, E> {
     let mut first = closed.clone();
     first.stop.duration = Some(GUESS);
     let guess = measure(&first)?;

@@ -28,6 +28,22 @@ pub fn layout() -> io::Result<CpuLayout> {
     Ok(divide(&allowed.iter().map(|&cpu| (cpu, siblings(cpu))).collect::<Vec<_>>()))
 }
 
+/// How they are divided if the generator runs on other machines: the lab keeps the core of CPU 0, or of the lowest that
+/// it may use, because its own work and the machine's must not count as the server's; servers get the rest.
+///
+/// # Errors
+/// The kernel has more than 1024 CPUs.
+pub fn without_generator() -> io::Result<CpuLayout> {
+    let CpuLayout { server, client, .. } = layout()?;
+    let mut all = [client, server].concat();
+    all.sort_unstable();
+    let kept = all.remove(0);
+    Ok(match all.is_empty() {
+        true => CpuLayout { server: vec![kept], client: vec![kept], shared: true },
+        false => CpuLayout { server: all, client: vec![kept], shared: false },
+    })
+}
+
 /// Divides CPUs, each given with the number of its core.
 fn divide(cpus: &[(u32, u32)]) -> CpuLayout {
     let mut cores: BTreeMap<u32, Vec<u32>> = BTreeMap::new();

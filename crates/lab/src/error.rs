@@ -91,6 +91,15 @@ pub enum LabError {
         /// Number of visits in a block.
         visits: usize,
     },
+    /// The load comes from other machines, and there was none.
+    #[error("{0}")]
+    Elsewhere(String),
+    /// A contender listens where other machines cannot reach it.
+    #[error("{contender} listens at 127.0.0.1 only, where other machines cannot reach it")]
+    OutOfReach {
+        /// Its name.
+        contender: String,
+    },
     /// The generator cannot work.
     #[error(transparent)]
     Load(#[from] load::LoadError),

@@ -194,6 +194,7 @@ pub(crate) fn check_setup(
     let over = |kind| match kind {
         NetworkKind::Veth => "network namespaces",
         NetworkKind::Loopback => "loopback",
+        NetworkKind::Machines => "generators on other machines",
     };
     let mut made = earlier.visits.iter().filter_map(|visit| visit.surroundings.as_ref());
     match made.find(|around| around.network.kind != network) {

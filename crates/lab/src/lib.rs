@@ -13,6 +13,7 @@ mod capacity;
 mod cgroup;
 pub mod clients;
 pub mod cpus;
+pub mod elsewhere;
 pub mod error;
 pub mod facts;
 pub mod gate;

@@ -1,27 +1,31 @@
 //! Owns the stage of a real run: this machine, its installed servers, one visit after another. Start reading at
 //! [`Machine`].
 
+use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::channel;
 
 use record::{
-    Contender, ContenderFacts, CpuLayout, ExpectedBody, Finding, LoadPlan, LoadRecord, NetworkKind,
-    Plan, RunRecord, SearchPlan, UserSkip, Visit, VisitState, Workload,
+    Contender, ContenderFacts, CpuLayout, ExpectedBody, Finding, LoadPlan, LoadRecord, Plan,
+    RunRecord, SearchPlan, UserSkip, Visit, VisitState, Workload,
 };
-use units::Nanos;
+use units::{Nanos, Share};
 
-use crate::adapters::{Adapter, Found};
+use crate::adapters::{Adapter, Found, Role};
 use crate::clients::{self, Bench, Client, Order};
 use crate::cpus;
+use crate::elsewhere::{self, Elsewhere, News, Seen};
 use crate::error::LabError;
 use crate::journal::Keeping;
 use crate::oracle::{self, OracleError};
 use crate::server::{self, Conditions, Running, ServerError, Start, Stopped};
 use crate::session::{Failure, PlannedVisit, Stage};
 use crate::settle::Settling;
-use crate::surroundings::{Keeper, Ready, no_namespaces};
+use crate::surroundings::{Keeper, Place, Ready, no_namespaces};
 use crate::tree::{Observe, Observed, Observer};
 use crate::trial::{Counted, Window, condense, count, load_plan, requests_between};
 use crate::{by_tool, capacity};
@@ -63,6 +67,8 @@ pub(crate) struct Machine<'a> {
     keeping: Option<Keeping>,
     so_far: Option<Box<RunRecord>>,
     tools: Tools,
+    /// Who makes the load, if other machines do.
+    elsewhere: Option<Arc<Elsewhere>>,
     /// What each contender answered when it was asked alone, by contender and path.
     bodies: BTreeMap<(usize, String), ExpectedBody>,
     /// Contenders that had to be killed; each is reported once.
@@ -101,27 +107,45 @@ pub(crate) struct GoingOn {
 pub(crate) struct MachineLayout {
     /// Which CPUs belong to the server and which to the generator.
     pub(crate) layout: CpuLayout,
-    /// Why all visits use loopback, if they do.
-    pub(crate) loopback: Option<String>,
+    /// The network of all visits.
+    pub(crate) place: Place,
+    /// Who makes the load, if other machines do.
+    pub(crate) elsewhere: Option<Arc<Elsewhere>>,
 }
 
 impl MachineLayout {
     /// For visits of these contenders.
-    pub(crate) fn of(installed: &[Installed]) -> Result<Self, LabError> {
+    pub(crate) fn of(
+        plan: &Plan,
+        installed: &[Installed],
+        elsewhere: Option<Arc<Elsewhere>>,
+    ) -> Result<Self, LabError> {
+        if let Some(elsewhere) = elsewhere {
+            return Self::of_machines(plan, installed, elsewhere);
+        }
         let layout = cpus::layout().map_err(failed("cannot see which CPUs there are"))?;
         let fixed = installed.iter().find(|one| !one.adapter.is_movable()).map(|one| {
             let name = one.adapter.name;
             format!("a contender (`server = \"{name}\"`) cannot be put in a network of its own")
         });
-        Ok(Self { layout, loopback: fixed.or_else(no_namespaces) })
+        let place = fixed.or_else(no_namespaces).map_or(Place::Fresh, Place::Loopback);
+        Ok(Self { layout, place, elsewhere: None })
     }
 
-    /// The network between client and server.
-    pub(crate) fn network(&self) -> NetworkKind {
-        match self.loopback {
-            Some(_) => NetworkKind::Loopback,
-            None => NetworkKind::Veth,
+    /// For visits whose load comes from other machines.
+    fn of_machines(
+        plan: &Plan,
+        installed: &[Installed],
+        elsewhere: Arc<Elsewhere>,
+    ) -> Result<Self, LabError> {
+        let place = Place::Machines(elsewhere.address);
+        // A server that runs already may be anywhere, and its URL says where it is reached.
+        let is_here = |one: &Installed| one.adapter.role == Role::AnyProgram;
+        if let Some(bound) = installed.iter().position(is_here) {
+            let contender = plan.contenders[bound].name.clone();
+            return Err(LabError::OutOfReach { contender });
         }
+        Ok(Self { layout: elsewhere.layout.clone(), place, elsewhere: Some(elsewhere) })
     }
 }
 
@@ -135,7 +159,7 @@ impl<'a> Machine<'a> {
     ) -> Result<Self, LabError> {
         let began = sys::clock::monotonic();
         let GoingOn { elapsed, keeping, tools, ground, so_far } = going_on;
-        let MachineLayout { layout, loopback } = ground;
+        let MachineLayout { layout, place, elsewhere } = ground;
         let scratch = server::scratch().map_err(failed("cannot make a folder below /tmp"))?;
         let docroot = server::site(scratch.path(), &plan.pages())
             .map_err(failed("cannot make the site below /tmp"))?;
@@ -143,7 +167,7 @@ impl<'a> Machine<'a> {
             server::sleeper(&docroot, sleep)
                 .map_err(failed("cannot put a program into the site below /tmp"))?;
         }
-        let keeper = Keeper::new(plan.seed, &layout, loopback)
+        let keeper = Keeper::new(plan.seed, &layout, place)
             .map_err(failed("cannot time the calibration workload"))?;
         Ok(Self {
             plan,
@@ -158,6 +182,7 @@ impl<'a> Machine<'a> {
             keeping,
             so_far,
             tools,
+            elsewhere,
             bodies: BTreeMap::new(),
             killed: BTreeSet::new(),
             notes: Vec::new(),
@@ -270,6 +295,9 @@ impl<'a> Machine<'a> {
         // Before any counter is read: the readings must cover only the measured load.
         let settled = net.at_client(|| self.settle(running, visit));
         visit.logged = Some(settled.map_err(failed("cannot load from the client's network"))??);
+        if let Some(elsewhere) = self.elsewhere.clone() {
+            return self.watch_load_from(&elsewhere, (running, ready), visit);
+        }
         let watching = self.keeper.watch(ready, running, Window::of(self.plan).until);
         let watching = watching.map_err(failed("cannot watch the machine"))?;
         let loaded = net.at_client(|| self.load(running, visit));
@@ -281,7 +309,6 @@ impl<'a> Machine<'a> {
     /// Loads a running server and fills in the visit.
     fn load(&self, running: &mut Running, visit: &mut Visit) -> Result<(), LabError> {
         let window = Window::of(self.plan);
-        let seed = self.plan.seed.wrapping_add(u64::from(visit.block));
         let work = self.plan.work(visit.cell, visit.contender);
         let target = self.plan.target(visit.cell, visit.contender);
         if let Some(tool) = self.tools.get(&work.client) {
@@ -292,11 +319,10 @@ impl<'a> Machine<'a> {
                 tool,
             );
         }
-        let mut plan = load_plan(window, &work, &target, running.addr(), &self.layout.client, seed);
-        running.aim(&mut plan);
-        self.verify_bodies(&mut plan, visit, &work, &target);
+        let plan = self.measured_load(running, visit);
         if let Some(search) = &self.plan.search {
-            return self.find_capacity(running, visit, search, &plan);
+            let mut measure = |plan: &LoadPlan| self.load_here(plan);
+            return self.find_capacity(running, visit, search, (&plan, &mut measure));
         }
         let start = sys::clock::monotonic();
         let window_here = Observe {
@@ -306,27 +332,122 @@ impl<'a> Machine<'a> {
         };
         // A server that runs elsewhere has no processes to observe.
         let observer = running.tree().map(|tree| tree.observe(window_here)).transpose();
-        let load = load::run(&plan, &load::Control::new(self.interrupt));
+        let load = self.load_here(&plan);
         // A load that ended early ends the observation too.
         let observed = observer.and_then(|observer| observer.map(Observer::finish).transpose());
-        let mut load = load?;
+        let seen = observed.map(|observed| (start, observed)).map_err(|error| error.to_string());
+        self.note_load(running, visit, load?, seen);
+        Ok(())
+    }
+
+    /// The measured load of a visit.
+    fn measured_load(&self, running: &Running, visit: &Visit) -> LoadPlan {
+        let seed = self.plan.seed.wrapping_add(u64::from(visit.block));
+        let work = self.plan.work(visit.cell, visit.contender);
+        let target = self.plan.target(visit.cell, visit.contender);
+        let (window, cpus) = (Window::of(self.plan), &self.layout.client);
+        let mut plan = load_plan(window, &work, &target, running.addr(), cpus, seed);
+        running.aim(&mut plan);
+        self.verify_bodies(&mut plan, visit, &work, &target);
+        plan
+    }
+
+    /// A load by the generator of this machine.
+    fn load_here(&self, plan: &LoadPlan) -> Result<LoadRecord, LabError> {
+        Ok(load::run(plan, &load::Control::new(self.interrupt))?)
+    }
+
+    /// Puts a load into its visit, with what was seen of the server since it began; `Err`: why that is not known.
+    fn note_load(
+        &self,
+        running: &mut Running,
+        visit: &mut Visit,
+        mut load: LoadRecord,
+        seen: Result<(Nanos, Option<Observed>), String>,
+    ) {
         let died = died(running);
-        match (died, observed) {
-            (None, Ok(observed)) => {
-                let counted = count(&load, window, &work);
-                measure(visit, &load, counted, start, observed.as_ref());
+        match (died, seen) {
+            (None, Ok((began, observed))) => {
+                let work = self.plan.work(visit.cell, visit.contender);
+                let counted = count(&load, Window::of(self.plan), &work);
+                measure(visit, &load, counted, began, observed.as_ref());
             }
-            (Some(reason), _) => {
-                visit.state = VisitState::Failed { reason, log_tail: running.log_tail() };
-            }
-            (None, Err(error)) => {
-                let reason = error.to_string();
+            (Some(reason), _) | (None, Err(reason)) => {
                 visit.state = VisitState::Failed { reason, log_tail: running.log_tail() };
             }
         }
         condense(&mut load);
         visit.load = Some(load);
+    }
+}
+
+impl Machine<'_> {
+    /// Lets other machines load a running server, watches it and this machine meanwhile, and fills in the visit.
+    fn watch_load_from(
+        &mut self,
+        elsewhere: &Elsewhere,
+        (running, ready): (&mut Running, Ready),
+        visit: &mut Visit,
+    ) -> Result<(), LabError> {
+        // Which CPUs they use is theirs to say.
+        let plan = LoadPlan { cpus: Vec::new(), ..self.measured_load(running, visit) };
+        let Machine { keeper, notes, interrupt, layout, .. } = self;
+        let (interrupt, cpus, window) = (*interrupt, &layout.client, Window::of(self.plan));
+        if let Some(search) = &self.plan.search {
+            let watching = keeper.watch(ready, running, Nanos::ZERO);
+            let watching = watching.map_err(failed("cannot watch the machine"))?;
+            let mut measure = |plan: &LoadPlan| {
+                let load = elsewhere.generators.load(plan, interrupt, &mut |_| ());
+                load.map_err(LabError::Elsewhere)
+            };
+            let found = self.find_capacity(running, visit, search, (&plan, &mut measure));
+            visit.surroundings = Some(Box::new(self.keeper.after(watching, running)));
+            return unless_interrupted(found, interrupt);
+        }
+        let (begins, told) = channel();
+        let (shared, heard) = (&*running, RefCell::new(std::mem::take(notes)));
+        let (load, seen) = std::thread::scope(|scope| {
+            let watcher =
+                scope.spawn(move || elsewhere::watch(&told, keeper, (shared, ready), window, cpus));
+            let mut tell = |news: News<'_>| match news {
+                // Nobody listens once the watcher has failed, which it says itself.
+                News::Begins(at) => drop(begins.send(at)),
+                News::Note(text) => heard.borrow_mut().push(text.to_owned()),
+            };
+            let load = elsewhere.generators.load(&plan, interrupt, &mut tell);
+            drop(begins);
+            (load, watcher.join())
+        });
+        self.notes = heard.into_inner();
+        let seen = seen.unwrap_or_else(|_| Err(io::Error::other("the watching thread panicked")));
+        let seen = seen.map_err(failed("cannot watch the machine"))?;
+        let load = match load {
+            Ok(load) => load,
+            Err(why) => return unless_interrupted(Err(LabError::Elsewhere(why)), interrupt),
+        };
+        let missing = load.fleet.as_deref().filter(|fleet| !fleet.is_whole());
+        let missing = missing.map(|fleet| {
+            let known = Share(fleet.coverage());
+            format!("a part of the load is missing: {known} of its windows are known")
+        });
+        let seen = seen.map(|Seen { began, observed, surroundings }| {
+            visit.surroundings = Some(Box::new(surroundings));
+            (began, observed)
+        });
+        let never = || "nobody said when the load began".to_owned();
+        self.note_load(running, visit, load, missing.map_or_else(|| seen.ok_or_else(never), Err));
         Ok(())
+    }
+}
+
+/// A user's interrupt is no failure of whoever it interrupted: the visit is dropped.
+fn unless_interrupted(
+    result: Result<(), LabError>,
+    interrupt: &AtomicBool,
+) -> Result<(), LabError> {
+    match result {
+        Err(_) if interrupt.load(Ordering::Relaxed) => Ok(()),
+        result => result,
     }
 }
 
@@ -338,12 +459,11 @@ impl Machine<'_> {
         running: &mut Running,
         visit: &mut Visit,
         search: &SearchPlan,
-        closed: &LoadPlan,
+        (closed, measure): (&LoadPlan, &mut dyn FnMut(&LoadPlan) -> Result<LoadRecord, LabError>),
     ) -> Result<(), LabError> {
         let warmed = self.warm_up(running, visit)?;
         visit.logged = Some(visit.logged.unwrap_or(0) + warmed);
-        let mut measure = |plan: &LoadPlan| load::run(plan, &load::Control::new(self.interrupt));
-        let found = capacity::find(search, closed, &mut measure)?;
+        let found = capacity::find(search, closed, measure)?;
         if let Some(reason) = died(running) {
             visit.state = VisitState::Failed { reason, log_tail: running.log_tail() };
         } else if found.highest_good.is_none() {
@@ -439,7 +559,7 @@ impl Machine<'_> {
         let cpus = &self.layout.client;
         let mut plan = load_plan(window, &work, &target, running.addr(), cpus, self.plan.seed);
         running.aim(&mut plan);
-        Ok(load::run(&plan, &load::Control::new(self.interrupt))?)
+        self.load_here(&plan)
     }
 }
 

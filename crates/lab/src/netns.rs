@@ -44,6 +44,8 @@ const SETTINGS: &str = "/proc/sys";
 pub struct Net {
     facts: Network,
     spaces: Option<Arc<Spaces>>,
+    /// Where servers listen.
+    address: Ipv4Addr,
 }
 
 #[derive(Debug)]
@@ -59,7 +61,7 @@ impl Net {
             Ok((spaces, client_settings)) => {
                 let facts =
                     Network { kind: NetworkKind::Veth, mtu: MTU, reason: None, client_settings };
-                Self { facts, spaces: Some(Arc::new(spaces)) }
+                Self { facts, spaces: Some(Arc::new(spaces)), address: SERVER }
             }
             Err(error) => Self::loopback(&reason(&error)),
         }
@@ -75,7 +77,15 @@ impl Net {
             reason: Some(reason.to_owned()),
             client_settings: BTreeMap::new(),
         };
-        Self { facts, spaces: None }
+        Self { facts, spaces: None, address: Ipv4Addr::LOCALHOST }
+    }
+
+    /// This machine's own network, reached by others at that address.
+    pub fn of_machines(address: Ipv4Addr) -> Self {
+        let reason = Some("the load comes from other machines".to_owned());
+        // Each pair of machines has its own MTU, which this one does not know.
+        let facts = Network { kind: NetworkKind::Machines, reason, ..Network::default() };
+        Self { facts, spaces: None, address }
     }
 
     /// What it is.
@@ -85,7 +95,7 @@ impl Net {
 
     /// The address that the server listens at.
     pub fn server_address(&self) -> Ipv4Addr {
-        if self.spaces.is_some() { SERVER } else { Ipv4Addr::LOCALHOST }
+        self.address
     }
 
     /// The namespace for the server's processes; `None`: the caller's.

@@ -2,6 +2,7 @@
 //! all. Start reading at [`run`].
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use record::{
@@ -12,6 +13,7 @@ use record::{
 use crate::adapters::{self, Missing, Search};
 use crate::analysis::analyse;
 use crate::clients;
+use crate::elsewhere::Elsewhere;
 use crate::error::LabError;
 use crate::facts;
 use crate::journal::{Earlier, Keeping, check_machine, check_setup};
@@ -32,6 +34,8 @@ pub struct RunOptions {
     pub journal: Option<PathBuf>,
     /// The run that this one continues; its plan must be the given one.
     pub earlier: Option<Earlier>,
+    /// Who makes the load, if other machines do.
+    pub elsewhere: Option<Arc<Elsewhere>>,
 }
 
 /// How a run ended, for an exit code.
@@ -112,9 +116,14 @@ pub fn run(
     let search = Search::new(&options.joust_binary);
     let Present { plan, tools, installed, mut skipped } = present(plan, &search)?;
     let mut started = jiff::Zoned::now().strftime("%Y-%m-%dT%H:%M:%S%:z").to_string();
-    let facts = facts::gather();
+    let mut facts = facts::gather();
+    if let Some(elsewhere) = &options.elsewhere {
+        let about = format!("{}; servers at {}", elsewhere.about, elsewhere.address);
+        facts.named.insert("generators".to_owned(), about);
+        only_our_generator(&plan, &tools)?;
+    }
     let mut before = EarlierVisits::default();
-    let ground = MachineLayout::of(&installed)?;
+    let ground = MachineLayout::of(&plan, &installed, options.elsewhere.clone())?;
     let setup = Setup {
         joust: options.joust_version.clone(),
         versions: installed.iter().map(|one| one.found.version.clone()).collect(),
@@ -123,7 +132,7 @@ pub fn run(
     if let Some(Earlier { journal, before: made }) = options.earlier.clone() {
         check_machine(&journal, &facts)?;
         check_installed(&plan, &journal.plan)?;
-        check_setup(&journal, &setup, ground.network())?;
+        check_setup(&journal, &setup, ground.place.kind())?;
         (started, skipped, before) = (journal.started, journal.skipped, made);
     }
     watch.placed(&ground.layout);
@@ -168,6 +177,17 @@ pub fn run(
     };
     conclude(&mut record);
     Ok(record)
+}
+
+/// Other machines have our generator alone.
+fn only_our_generator(plan: &Plan, tools: &Tools) -> Result<(), LabError> {
+    match tools.keys().next() {
+        None => Ok(()),
+        Some(tool) => Err(LabError::Elsewhere(format!(
+            "study {} loads with {tool}, which agents do not run: leave it out",
+            plan.name
+        ))),
+    }
 }
 
 /// A record without a visit.

@@ -13,7 +13,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use doctor::counters::{CounterScope, CounterSource, Counters, Front};
-use record::{Course, LoadPlan, MachineSeries, ProcessesUse, ServerAddress};
+use record::{Course, LoadPlan, MachineSeries, NetworkKind, ProcessesUse, ServerAddress};
 use sys::{affinity, clock};
 use units::Nanos;
 
@@ -58,7 +58,11 @@ impl Sampler {
     /// No thread left.
     pub fn start(watched: &Watched) -> io::Result<Self> {
         let (net, tree) = (watched.net.clone(), watched.tree.cloned());
+        let is_servers_alone = net.facts().kind == NetworkKind::Machines;
         Self::spawn(watched.cpus, watched.length, move || {
+            if is_servers_alone {
+                return CounterReadings::open(tree, &[("server", OWN_NETWORK.to_owned())]);
+            }
             // If that fails, the client's counters are those of the machine, under the same names.
             let is_apart = net.client().is_some_and(|client| client.enter().is_ok());
             let networks = match tree.as_ref().filter(|_| is_apart) {

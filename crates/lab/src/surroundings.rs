@@ -4,10 +4,11 @@
 
 use std::collections::BTreeSet;
 use std::io;
+use std::net::Ipv4Addr;
 use std::path::Path;
 
 use doctor::disturbance;
-use record::{CpuLayout, Prepared, Surroundings};
+use record::{CpuLayout, NetworkKind, Prepared, Surroundings};
 use units::Nanos;
 
 use crate::calibration::Calibration;
@@ -26,12 +27,34 @@ const TIME_WAIT_MAX: Nanos = Nanos::from_secs(1);
 #[derive(Debug)]
 pub struct Keeper {
     seed: u64,
-    /// Why all visits use the machine's own network, if they do.
-    loopback: Option<String>,
+    place: Place,
     layout: CpuLayout,
     calibration: Calibration,
     /// Time that each calibration took so far.
     calibrations: Vec<Nanos>,
+}
+
+/// The network of all visits of a run: figures over two networks cannot be compared.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub enum Place {
+    /// A fresh one for each visit.
+    #[default]
+    Fresh,
+    /// Loopback, for this reason.
+    Loopback(String),
+    /// This machine's own, where others reach it at that address.
+    Machines(Ipv4Addr),
+}
+
+impl Place {
+    /// Its kind.
+    pub fn kind(&self) -> NetworkKind {
+        match self {
+            Self::Fresh => NetworkKind::Veth,
+            Self::Loopback(_) => NetworkKind::Loopback,
+            Self::Machines(_) => NetworkKind::Machines,
+        }
+    }
 }
 
 /// The surroundings of a visit, ready for its server to start.
@@ -52,25 +75,25 @@ pub struct Watching {
 }
 
 impl Keeper {
-    /// For the visits of a run; runs the calibration once. `loopback`: why all visits use the machine's own network,
-    /// since figures over two networks cannot be compared; see [`no_namespaces`].
+    /// For the visits of a run; runs the calibration once.
     ///
     /// # Errors
     /// No thread left.
-    pub fn new(seed: u64, layout: &CpuLayout, loopback: Option<String>) -> io::Result<Self> {
+    pub fn new(seed: u64, layout: &CpuLayout, place: Place) -> io::Result<Self> {
         let calibration = Calibration::calibrate(&layout.server)?;
-        Ok(Self { seed, loopback, layout: layout.clone(), calibration, calibrations: Vec::new() })
+        Ok(Self { seed, place, layout: layout.clone(), calibration, calibrations: Vec::new() })
     }
 
-    /// A network to start a server in: a fresh one, unless all visits use loopback.
+    /// A network to start a server in.
     ///
     /// # Errors
     /// Namespaces could be made when the run began, but not now.
     pub fn net(&self) -> io::Result<Net> {
-        if let Some(reason) = &self.loopback {
-            return Ok(Net::loopback(reason));
-        }
-        let net = Net::fresh();
+        let net = match &self.place {
+            Place::Fresh => Net::fresh(),
+            Place::Loopback(reason) => return Ok(Net::loopback(reason)),
+            Place::Machines(address) => return Ok(Net::of_machines(*address)),
+        };
         match &net.facts().reason {
             Some(reason) => Err(io::Error::other(format!(
                 "{reason}, and visits over loopback cannot be compared with those before"

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use record::{
     ClientUse, Imbalance, Interval, LatencyMillis, LoadPart, LoadPlan, LoadRecord, OpenLoop,
-    Pacing, Pick, RATE_LAWS, RequestCounts, RequestFigures, Sample, Share, TlsUse,
+    Pacing, PartFinding, Pick, RATE_LAWS, RequestCounts, RequestFigures, Sample, Share, TlsUse,
 };
 use stats::Histogram;
 use units::{Nanos, PerSecond};
@@ -25,6 +25,8 @@ pub struct MergeInput {
     pub record: LoadRecord,
     /// What makes its figures unreliable, in sentences.
     pub findings: Vec<String>,
+    /// Of them, what voids or bounds its figures and is confirmed by the counters of its machine.
+    pub acting: Vec<PartFinding>,
 }
 
 /// Why records cannot be merged.
@@ -377,6 +379,7 @@ fn part(placed: &Placed) -> LoadPart {
         ok: record.requests.ok,
         rate_per_s: record.rate_per_s,
         findings: placed.input.findings.clone(),
+        acting: placed.input.acting.clone(),
     }
 }
 

@@ -180,7 +180,8 @@ pub use json::ReadError;
 pub use judgement::Judgement;
 pub use latency::{LATENCY_QUANTILES, Latencies, LatencyMillis};
 pub use load::{
-    ByteCounts, ClientUse, LoadPart, LoadRecord, OpenLoop, RequestCounts, ThreadUse, TlsUse,
+    ByteCounts, ClientUse, LoadPart, LoadRecord, OpenLoop, PartFinding, RequestCounts, ThreadUse,
+    TlsUse,
 };
 pub use load_plan::{
     Bodies, Column, Engine, ExpectedBody, HttpVersion, LoadPlan, LoadStop, Origin, Pick,

@@ -8,7 +8,7 @@ use units::Nanos;
 use crate::bodies::BodiesVerified;
 use crate::by_request::RequestFigures;
 use crate::completions::Completions;
-use crate::finding::Finding;
+use crate::finding::{Finding, Severity};
 use crate::fleet::FleetUse;
 use crate::interval::Interval;
 use crate::json::ReadError;
@@ -162,6 +162,20 @@ pub struct LoadPart {
     pub rate_per_s: f64,
     /// Problems of its own figures, in sentences.
     pub findings: Vec<String>,
+    /// Of them, what the counters of its own machine confirm, and what voids or bounds its figures; empty in older files.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub acting: Vec<PartFinding>,
+}
+
+/// What voids or bounds the figures of a part.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PartFinding {
+    /// Name of the check.
+    pub check: String,
+    /// What it does to the part.
+    pub severity: Severity,
+    /// What was seen.
+    pub evidence: String,
 }
 
 impl LoadRecord {

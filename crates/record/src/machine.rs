@@ -46,6 +46,8 @@ pub enum NetworkKind {
     /// The machine's own loopback interface.
     #[default]
     Loopback,
+    /// The networks between this machine and others, which make the load.
+    Machines,
 }
 
 /// The state before a visit, as equal as possible for all visits.

@@ -324,6 +324,7 @@ mod tests {
             ok: 1,
             rate_per_s: 1.0,
             findings: Vec::new(),
+            acting: Vec::new(),
         };
         let cases = [
             ([(0, 10.0), (1, 10.0)], Some(7), "ran at the same time, the last from 1.00 s on"),

@@ -76,6 +76,7 @@ fn network(record: &RunRecord) -> Option<String> {
             let reason = network.reason.as_deref().map(|reason| format!(": {}", plain(reason)));
             format!("loopback, MTU {mtu}{}", reason.unwrap_or_default())
         }
+        NetworkKind::Machines => "servers on this machine, generators on others".to_owned(),
     };
     let is_mixed = surroundings(record).any(|around| around.network.kind != network.kind);
     Some(if is_mixed { format!("{text}; some visits used another network") } else { text })
@@ -271,10 +272,14 @@ pub(crate) fn no_findings(record: &RunRecord) -> &'static str {
 /// How to repeat the run.
 pub(crate) fn repeat(record: &RunRecord) -> String {
     let name = plain(&record.plan.name);
-    match name.as_str() {
+    let mut command = match name.as_str() {
         "quick" => "joust run".to_owned(),
         _ => format!("joust run {name}.toml"),
+    };
+    if surroundings(record).any(|around| around.network.kind == NetworkKind::Machines) {
+        command.push_str(" --fleet PLACE --address IPV4");
     }
+    command
 }
 
 #[cfg(test)]

@@ -14,13 +14,13 @@ use fleet::order::Answer;
 use fleet::plan::{KeyPair, PROTOCOL};
 use load::MergeInput;
 use miette::miette;
-use record::{Interval, LoadPlan, LoadRecord};
+use record::{Finding, Interval, LoadPlan, LoadRecord, PartFinding, Severity};
 use units::Nanos;
 
 use crate::trouble::Trouble;
 
 /// How long agents have to answer to discovery.
-const DISCOVERY: Duration = Duration::from_secs(1);
+pub const DISCOVERY: Duration = Duration::from_secs(1);
 /// How long a broker that does not answer is waited for.
 const PATIENCE: Duration = Duration::from_secs(5);
 /// A controller beats once a second, and one beat may be lost.
@@ -78,13 +78,7 @@ impl Fleet {
 /// Checks what can be checked before anything is sent.
 pub fn check(args: &Fleet, plan: &LoadPlan) -> Result<(), Trouble> {
     let Some(place) = &args.fleet else { return Ok(()) };
-    if args.dead_man < DEAD_MAN_MIN {
-        return Err(Trouble::usage(miette!(
-            help = "a controller is heard once a second",
-            "--dead-man must be at least {DEAD_MAN_MIN}, got {}",
-            args.dead_man
-        )));
-    }
+    longest_silence(args.dead_man)?;
     controller::check(plan).map_err(fleet_failed)?;
     let config = ControllerConfig::find(place).map_err(usage)?;
     config.access().map_err(usage)?;
@@ -92,7 +86,19 @@ pub fn check(args: &Fleet, plan: &LoadPlan) -> Result<(), Trouble> {
     Ok(())
 }
 
-fn usage(error: ConfigError) -> Trouble {
+/// Checks `--dead-man`.
+pub fn longest_silence(dead_man: Nanos) -> Result<(), Trouble> {
+    match dead_man < DEAD_MAN_MIN {
+        false => Ok(()),
+        true => Err(Trouble::usage(miette!(
+            help = "a controller is heard once a second",
+            "--dead-man must be at least {DEAD_MAN_MIN}, got {dead_man}"
+        ))),
+    }
+}
+
+/// What is wrong with the place of a fleet.
+pub fn usage(error: ConfigError) -> Trouble {
     Trouble::usage(miette!("--fleet: {error}"))
 }
 
@@ -108,7 +114,15 @@ pub fn gather(
     let key = config.signing_key().map_err(usage)?;
     let broker = Arc::new(connect(&config)?);
     let found = broker.agents(DISCOVERY).map_err(failed)?;
-    let agents = chosen(&found, args.agents, plan)?;
+    let agents = first(&found, args.agents)?;
+    if (plan.connections as usize) < agents.len() {
+        return Err(Trouble::usage(miette!(
+            help = "use fewer agents (--agents) or more connections (-c)",
+            "{} connections cannot be divided among {} agents",
+            plan.connections,
+            agents.len()
+        )));
+    }
     let run = new_run();
     say(&format!("run {run}, {} agents", agents.len()));
     Ok(Some(Gathered { broker, key, agents, run }))
@@ -157,7 +171,7 @@ pub fn connect(config: &ControllerConfig) -> Result<Broker, Trouble> {
 }
 
 /// The agents that make the load, in the order of their names.
-fn chosen(found: &[Found], wanted: Option<u32>, plan: &LoadPlan) -> Result<Vec<Id>, Trouble> {
+pub fn first(found: &[Found], wanted: Option<u32>) -> Result<Vec<Id>, Trouble> {
     let is_other = |agent: &&Found| agent.protocol != PROTOCOL;
     if let Some(other) = found.iter().find(is_other) {
         return Err(Trouble::failed(miette!(
@@ -184,18 +198,11 @@ fn chosen(found: &[Found], wanted: Option<u32>, plan: &LoadPlan) -> Result<Vec<I
             wanted.max(1)
         )));
     }
-    if (plan.connections as usize) < wanted {
-        return Err(Trouble::usage(miette!(
-            help = "use fewer agents (--agents) or more connections (-c)",
-            "{} connections cannot be divided among {wanted} agents",
-            plan.connections
-        )));
-    }
     Ok(found[..wanted].iter().map(|one| one.agent.clone()).collect())
 }
 
 /// A name that no other run has: the time in milliseconds and the process, in base 36.
-fn new_run() -> Id {
+pub fn new_run() -> Id {
     let base36 = |mut number: u64| {
         let mut digits = Vec::new();
         while number > 0 || digits.is_empty() {
@@ -213,14 +220,27 @@ fn new_run() -> Id {
 pub fn merged(outcome: Outcome) -> Result<LoadRecord, Trouble> {
     let Outcome { records, fleet } = outcome;
     let input = |(agent, record): (Id, LoadRecord)| {
-        let findings = doctor::examine_load(&record);
-        let findings = findings.iter().map(|one| one.seen().to_owned()).collect();
-        MergeInput { name: agent.to_string(), record, findings }
+        let found = doctor::examine_load(&record);
+        let findings = found.iter().map(|one| one.seen().to_owned()).collect();
+        let acting = found.iter().filter(|one| acts_on_share(one)).map(|one| PartFinding {
+            check: one.check.clone(),
+            severity: one.severity,
+            evidence: one.seen().to_owned(),
+        });
+        MergeInput { name: agent.to_string(), acting: acting.collect(), record, findings }
     };
     let inputs = records.into_iter().map(input).collect();
     let mut record = load::merge(inputs).map_err(|error| Trouble::failed(miette!("{error}")))?;
     record.fleet = Some(Box::new(fleet));
     Ok(record)
+}
+
+/// Whether a finding on an agent's share voids or bounds it by what only that agent's machine knows. What its requests
+/// tell is found again in the sum.
+fn acts_on_share(finding: &Finding) -> bool {
+    let reads_counters =
+        doctor::CHECKS.iter().any(|check| check.name == finding.check && !check.needs.is_empty());
+    reads_counters && (finding.acts(Severity::Void) || finding.acts(Severity::Bound))
 }
 
 /// What went wrong, with the way out.
@@ -272,7 +292,7 @@ impl Watch for Shown<'_> {
 }
 
 /// What is not well with an agent.
-fn trouble_of(agent: &AgentView) -> Option<String> {
+pub fn trouble_of(agent: &AgentView) -> Option<String> {
     let report = agent.report.as_ref();
     let answer = report.map(|report| &report.answer);
     if matches!(answer, Some(Answer::Free | Answer::Finished(_))) {

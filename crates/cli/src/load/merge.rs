@@ -49,5 +49,6 @@ fn read(file: &Path) -> Result<MergeInput, Trouble> {
         ))
     })?;
     let findings = doctor::examine_load(&record).iter().map(|one| one.seen().to_owned()).collect();
-    Ok(MergeInput { name, record, findings })
+    // Where it ran is not known.
+    Ok(MergeInput { name, record, findings, acting: Vec::new() })
 }

@@ -61,7 +61,7 @@ impl Drop for Ours {
 }
 
 /// A broker, its agents and a server with an access log.
-struct Fleet {
+pub(crate) struct Fleet {
     folder: tempfile::TempDir,
     port: u16,
     broker: Option<Ours>,
@@ -71,7 +71,7 @@ struct Fleet {
 
 impl Fleet {
     /// `None` where no broker is on this machine, which is noted.
-    fn start(agents: usize) -> Option<Self> {
+    pub(crate) fn start(agents: usize) -> Option<Self> {
         if Command::new("nats-server").arg("--version").output().is_err() {
             skips::note("nats-server is not installed (scripts/peers.sh brings it)");
             return None;
@@ -93,7 +93,7 @@ impl Fleet {
         Some(fleet)
     }
 
-    fn url(&self) -> String {
+    pub(crate) fn url(&self) -> String {
         format!("nats://127.0.0.1:{}", self.port)
     }
 

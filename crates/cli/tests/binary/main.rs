@@ -30,6 +30,7 @@ mod requests;
 mod restart;
 mod rights;
 mod run;
+mod run_fleet;
 mod run_screen;
 mod run_trouble;
 mod screen;

@@ -375,6 +375,7 @@ mod tests {
             ok: 200,
             rate_per_s: 200.0,
             findings: Vec::new(),
+            acting: Vec::new(),
         }];
         assert!(
             !is_seen(&load),

@@ -3,6 +3,8 @@
 //! [`Check`].
 
 mod accept_queue_overflow;
+mod agent_share_bound;
+mod agent_share_void;
 mod bare_line_feeds;
 mod bodies_change_under_load;
 mod bursts_of_replies;
@@ -98,6 +100,8 @@ pub const CHECKS: &[&Check] = &[
     &file_descriptors_exhausted::ITEM,
     &fixed_delay_dominates::ITEM,
     &fleet_incomplete::ITEM,
+    &agent_share_void::ITEM,
+    &agent_share_bound::ITEM,
     &generator_limit::ITEM,
     &interrupted_load::ITEM,
     &keep_alive_not_honoured::ITEM,

@@ -64,7 +64,12 @@ impl Agent {
     }
 
     fn input(&self, name: &str, n_asked: u64) -> MergeInput {
-        MergeInput { name: name.to_owned(), record: self.record(n_asked), findings: Vec::new() }
+        MergeInput {
+            name: name.to_owned(),
+            record: self.record(n_asked),
+            findings: Vec::new(),
+            acting: Vec::new(),
+        }
     }
 }
 
@@ -139,7 +144,12 @@ proptest! {
 #[test]
 fn one_record_alone_is_itself() {
     let record = AGENT.record(2);
-    let input = MergeInput { name: "a".to_owned(), record: record.clone(), findings: Vec::new() };
+    let input = MergeInput {
+        name: "a".to_owned(),
+        record: record.clone(),
+        findings: Vec::new(),
+        acting: Vec::new(),
+    };
     assert_eq!(merge(vec![input]).unwrap(), record);
     assert_eq!(merge(Vec::new()), Err(MergeError::None));
 }
@@ -180,6 +190,7 @@ fn the_rates_that_agents_ask_for_add_up() {
             name: format!("{rate}"),
             record: LoadRecord { began_unix_ms: Some(1), ..record },
             findings: Vec::new(),
+            acting: Vec::new(),
         }
     };
     let sum = merge(vec![record(100.0, 1), record(50.0, 2)]).unwrap();

@@ -15,7 +15,7 @@ fn shared(whole: &LoadPlan, of: u32, script: &Script) -> LoadRecord {
     let input = |index| {
         let plan = LoadPlan { share: Share { index, of }, ..whole.clone() };
         let record = LoadRecord { began_unix_ms: Some(1_000), ..run(&plan, script) };
-        MergeInput { name: format!("a-{index}"), record, findings: Vec::new() }
+        MergeInput { name: format!("a-{index}"), record, findings: Vec::new(), acting: Vec::new() }
     };
     merge((0..of).map(input).collect()).unwrap()
 }

@@ -1,0 +1,118 @@
+//! `joust run --fleet`: servers here, their load from agents. The truth is the access log of each server. Start reading
+//! at [`a_study_is_loaded_by_agents_and_every_request_is_in_the_servers_logs`].
+
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::Path;
+
+use record::{NetworkKind, RunRecord, VisitState};
+
+use crate::fleet::Fleet;
+use crate::{joust, said};
+
+const STUDY: &str = r#"
+name = "agents"
+metrics = ["throughput"]
+budget = "600s"
+
+[workload]
+page = 100
+connections = 8
+
+[blocks]
+min = 1
+max = 1
+
+[visit]
+warm_up = "200ms"
+measure = "2s"
+
+[[contender]]
+name = "reactor"
+server = "joust"
+settings = { model = "reactor", access-log = "access.log" }
+
+[[contender]]
+name = "pool"
+server = "joust"
+settings = { model = "pool", access-log = "access.log" }
+"#;
+
+/// Runs the study in a folder with these flags.
+fn run(folder: &Path, flags: &[&str]) -> std::process::Output {
+    std::fs::write(folder.join("study.toml"), STUDY).unwrap();
+    let args = [&["run", "study.toml", "--quiet", "--out", "out"][..], flags].concat();
+    joust(&args).current_dir(folder).output().unwrap()
+}
+
+#[test]
+fn a_study_is_loaded_by_agents_and_every_request_is_in_the_servers_logs() {
+    let Some(fleet) = Fleet::start(2) else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let output = run(folder.path(), &["--fleet", &fleet.url(), "--address", "127.0.0.1"]);
+    // One block decides nothing (3); but nothing may fail (1).
+    assert!(matches!(output.status.code(), Some(0 | 3)), "{}", said(&output));
+    let text = std::fs::read_to_string(folder.path().join("out/run.json")).unwrap();
+    let run = RunRecord::from_json(&text).unwrap();
+    assert!(run.facts.named["generators"].starts_with("2 agents: a1, a2"), "{:?}", run.facts);
+    let visits: Vec<_> =
+        run.visits.iter().filter(|one| one.state == VisitState::Measured).collect();
+    assert!(visits.len() >= 2, "{}", said(&output));
+    for visit in visits {
+        let load = visit.load.as_ref().expect("it was loaded");
+        load.balance().unwrap();
+        let fleet = load.fleet.as_deref().expect("by a fleet");
+        assert!(fleet.is_whole() && fleet.agents.len() == 2, "{fleet:?}");
+        assert_eq!(load.parts.len(), 2, "both have a share");
+        assert_eq!(visit.logged, Some(load.requests.done), "each request is a line of the log");
+        assert!(visit.rate_per_s.is_some_and(|rate| rate > 0.0));
+        let server = visit.server.expect("the server's processes were watched");
+        assert!(server.cpu.0 > 0 && server.requests > 0, "{server:?}");
+        // The window of the server's use is that of the load.
+        assert!((1.8..2.6).contains(&server.wall.as_secs_f64()), "{server:?}");
+        let around = visit.surroundings.as_ref().expect("the machine was watched");
+        assert_eq!(around.network.kind, NetworkKind::Machines);
+        assert!(around.series.counters.keys().any(|name| name.starts_with("server.")));
+        assert!(
+            (2.0..3.5).contains(&around.series.length().as_secs_f64()),
+            "{:?}",
+            around.series.at
+        );
+    }
+}
+
+#[test]
+fn what_a_fleet_cannot_load_is_refused_before_anything_is_started() {
+    let Some(fleet) = Fleet::start(1) else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let url = fleet.url();
+    let refused = |flags: &[&str], words: &str| {
+        let output = run(folder.path(), flags);
+        assert_eq!(output.status.code(), Some(2), "{flags:?}: {}", said(&output));
+        assert!(said(&output).contains(words), "{flags:?}: {}", said(&output));
+        assert!(!folder.path().join("out").exists(), "{flags:?}");
+    };
+    refused(&["--fleet", &url], "--address");
+    refused(&["--address", "127.0.0.1"], "--fleet");
+    refused(&["--fleet", &url, "--address", "192.0.2.1"], "must be an address of this machine");
+    refused(&["--fleet", &url, "--address", "127.0.0.1", "--dead-man", "1s"], "at least 3s");
+    let commands = STUDY.replace(r#"server = "joust""#, r#"server = "command""#);
+    let commands = commands
+        .replace(r#"model = "reactor", access-log = "access.log""#, r#"command = "one {port}""#)
+        .replace(r#"model = "pool", access-log = "access.log""#, r#"command = "two {port}""#);
+    std::fs::write(folder.path().join("study.toml"), commands).unwrap();
+    // A program that is not installed is left out before; these need not be.
+    for name in ["one", "two"] {
+        let path = folder.path().join(name);
+        std::fs::write(&path, "#!/bin/sh\n").unwrap();
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
+    }
+    let path = format!("{}:{}", folder.path().display(), std::env::var("PATH").unwrap());
+    let output = joust(&["run", "study.toml", "--out", "out", "--fleet", &url])
+        .args(["--address", "127.0.0.1"])
+        .env("PATH", path)
+        .current_dir(folder.path())
+        .output()
+        .unwrap();
+    assert_eq!(output.status.code(), Some(2), "{}", said(&output));
+    assert!(said(&output).contains("listens at 127.0.0.1 only"), "{}", said(&output));
+}
