@@ -66,7 +66,7 @@ pub struct Args {
     schema: bool,
     #[cfg(feature = "fleet")]
     #[command(flatten)]
-    fleet: fleet::Flags,
+    fleet: fleet::FleetFlags,
     /// Print only the last line
     #[arg(short, long)]
     quiet: bool,

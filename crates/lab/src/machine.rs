@@ -37,6 +37,9 @@ const START_OF_BUDGET: u64 = 4;
 /// The minimum, because a JVM needs it.
 const START_MIN: Nanos = Nanos::from_secs(5);
 
+/// Makes one load of a search.
+type MakeLoad<'a> = dyn FnMut(&LoadPlan) -> Result<LoadRecord, LabError> + 'a;
+
 /// What a contender answered when it was asked alone.
 type Asked = (ContenderFacts, Vec<(String, ExpectedBody)>);
 
@@ -459,7 +462,7 @@ impl Machine<'_> {
         running: &mut Running,
         visit: &mut Visit,
         search: &SearchPlan,
-        (closed, measure): (&LoadPlan, &mut dyn FnMut(&LoadPlan) -> Result<LoadRecord, LabError>),
+        (closed, measure): (&LoadPlan, &mut MakeLoad<'_>),
     ) -> Result<(), LabError> {
         let warmed = self.warm_up(running, visit)?;
         visit.logged = Some(visit.logged.unwrap_or(0) + warmed);

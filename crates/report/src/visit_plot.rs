@@ -12,6 +12,8 @@ use crate::wording::name_of;
 
 /// Width in units of the drawing.
 pub(crate) const WIDTH: f64 = 470.0;
+/// Width of a character beside an arrow.
+const CHAR: f64 = 6.5;
 const PLOT: (f64, f64) = (136.0, 392.0);
 const TOP: f64 = 12.0;
 const LANE: f64 = 38.0;
@@ -41,12 +43,15 @@ pub(crate) fn visit_plot<'a>(
     }
     blocks_axis(&mut svg, &x, last_block, bottom);
     let percent = (100.0 * span).round();
-    let caption = format!(
-        "each lane: \u{b1} {percent} % of its own median (line, at the right); arrow: a visit beyond it"
-    );
-    svg.text("t faint", (0.0, bottom + 40.0), Anchor::Start, &caption);
+    let captions = [
+        format!("each lane: \u{b1} {percent} % of its own median, which stands at the right"),
+        "arrow: a visit beyond the lane, with its value where there is room".to_owned(),
+    ];
+    for (caption, y) in captions.iter().zip([40.0, 56.0]) {
+        svg.text("t faint", (0.0, bottom + y), Anchor::Start, caption);
+    }
     let about = about(record, &lanes, metric, span);
-    Some(Drawing { svg, height: bottom + 52.0, about })
+    Some(Drawing { svg, height: bottom + 68.0, about })
 }
 
 /// Every metric that was measured, one row a visit.
@@ -108,6 +113,8 @@ fn draw_lane(
     let counts = |visit: &&record::Visit| {
         visit.contender == standing.index && visit.state != VisitState::Disturbed
     };
+    // Where the last value beside an arrow ends, at the lower and the upper edge.
+    let mut written = [f64::NEG_INFINITY; 2];
     for visit in record.visits.iter().filter(counts) {
         let at = x.at(f64::from(visit.block));
         let (block, position) = (visit.block + 1, visit.position + 1);
@@ -119,7 +126,14 @@ fn draw_lane(
                 if y.holds(off) {
                     svg.dot("visit", (at, y.at(off)), 3.6, &title);
                 } else {
-                    beyond(svg, (at, y.at(off)), off.signum(), &shown(metric, Some(value)), &title);
+                    let value = shown(metric, Some(value));
+                    let last = &mut written[usize::from(off > 0.0)];
+                    let has_room = at >= *last;
+                    if has_room {
+                        *last = at + 14.0 + value.chars().count() as f64 * CHAR;
+                    }
+                    let value = has_room.then_some(value.as_str());
+                    beyond(svg, (at, y.at(off)), off.signum(), value, &title);
                 }
             }
             _ => {
@@ -133,12 +147,14 @@ fn draw_lane(
 }
 
 /// A visit beyond its lane: an arrow in its direction, with its value.
-fn beyond(svg: &mut Svg, (x, y): (f64, f64), way: f64, value: &str, title: &str) {
+fn beyond(svg: &mut Svg, (x, y): (f64, f64), way: f64, value: Option<&str>, title: &str) {
     let tip = y - 1.0 * way;
     svg.path("lost-way", &[(x, tip), (x - 4.5, tip + 7.0 * way), (x + 4.5, tip + 7.0 * way)], true);
-    let (anchor, from) =
-        if x > PLOT.1 - 50.0 { (Anchor::End, x - 7.0) } else { (Anchor::Start, x + 7.0) };
-    svg.text("t guided", (from, y + 3.0 + 4.0 * way), anchor, value);
+    if let Some(value) = value {
+        let (anchor, from) =
+            if x > PLOT.1 - 50.0 { (Anchor::End, x - 7.0) } else { (Anchor::Start, x + 7.0) };
+        svg.text("t guided", (from, y + 3.0 + 4.0 * way), anchor, value);
+    }
     svg.dot("target", (x, y), 7.0, title);
 }
 
@@ -173,6 +189,8 @@ fn about(
 
 #[cfg(test)]
 mod tests {
+    use record::Visit;
+
     use super::*;
     use crate::standing::standings;
     use crate::testdata;
@@ -193,5 +211,17 @@ mod tests {
         assert_eq!(svg.matches("class=\"visit\"").count(), visits - 1);
         assert_eq!(svg.matches("class=\"lost-way\"").count(), 1);
         assert!(svg.contains(">12.5</text>"), "{svg}");
+        // Of many arrows beside each other, those with room have their values.
+        let visit = run.visits.iter().find(|visit| visit.contender == 0).unwrap().clone();
+        run.visits = (0..90)
+            .map(|block| {
+                let rate = if block < 30 { 12.5 } else { 90_000.0 };
+                Visit { block, rate_per_s: Some(rate), ..visit.clone() }
+            })
+            .collect();
+        let svg = drawn(&run);
+        assert_eq!(svg.matches("class=\"lost-way\"").count(), 30);
+        let values = svg.matches(">12.5</text>").count();
+        assert!((2..15).contains(&values), "{values}");
     }
 }

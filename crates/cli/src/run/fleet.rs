@@ -22,7 +22,7 @@ use crate::trouble::Trouble;
 
 #[derive(clap::Args)]
 #[command(next_help_heading = "Fleet")]
-pub struct Flags {
+pub struct FleetFlags {
     /// Let the agents of a broker make the load: its URL, or the folder that `joust fleet init` wrote
     #[arg(long, value_name = "PLACE", requires = "address")]
     fleet: Option<String>,
@@ -42,7 +42,7 @@ pub struct Flags {
 
 /// Who makes the load, if a fleet is asked for. From here on this thread, and those that it starts, keep off the CPUs
 /// of the servers.
-pub fn elsewhere(flags: &Flags) -> Result<Option<Arc<Elsewhere>>, Trouble> {
+pub fn elsewhere(flags: &FleetFlags) -> Result<Option<Arc<Elsewhere>>, Trouble> {
     let (Some(place), Some(address)) = (&flags.fleet, flags.address) else { return Ok(None) };
     longest_silence(flags.dead_man)?;
     TcpListener::bind((address, 0)).map_err(|error| {
