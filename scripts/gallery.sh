@@ -67,5 +67,4 @@ of_run capacity figures-capacity studies/capacity.toml --short
 of_load stalls percentiles '--fault stall=1%,200ms' -c 20 -d 10s
 of_load delayed-acks heat '--fault nodelay=off' -c 20 -d 10s
 of_load batches offsets '--fault batch=50ms' -c 20 -d 10s
-of_load pauses over-time '--fault pause=every:2s,for:400ms' -c 20 -d 10s
 of_load omission percentiles '--fault pause=every:2s,for:400ms' -c 20 -r 2000 -d 10s

@@ -106,3 +106,25 @@ fn a_folder_without_a_history_is_refused_with_the_way_out() {
     let done = output(&["serve", "site", "--reports", "x"]);
     assert_eq!(done.status.code(), Some(2), "{}", said(&done));
 }
+
+#[test]
+fn a_reader_walks_through_the_site_in_a_browser() {
+    const CHROMIUM: &str = "/usr/bin/chromium";
+    let home = std::env::var("HOME").unwrap_or_default();
+    let modules = std::env::var("JOUST_TEST_MODULES")
+        .unwrap_or_else(|_| format!("{home}/.cache/joust-tests/node_modules"));
+    let is_there = |path: &str| Path::new(path).exists();
+    if installed("node").is_none()
+        || !is_there(CHROMIUM)
+        || !is_there(&format!("{modules}/playwright-core"))
+    {
+        return skips::note("node, chromium or playwright-core is not installed");
+    }
+    let dir = results();
+    let server = Server::start(&["--reports", dir.path().to_str().unwrap()]);
+    let url = format!("{}/", server.url.trim_end_matches('/'));
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/binary/site.cjs");
+    let done = Command::new("node").arg(script).args([&modules, CHROMIUM, &url]).output().unwrap();
+    assert!(done.status.success(), "{}{}", crate::stdout(&done), said(&done));
+    assert_eq!(server.drain(), Some(0));
+}
