@@ -10,6 +10,8 @@ mod docs;
 mod docs_serve;
 mod doctor_printed;
 mod fleet;
+mod fleet_failures;
+mod fleet_forged;
 mod fleet_network;
 mod follow;
 mod formats;
