@@ -22,6 +22,7 @@ mod https;
 mod laws;
 mod load;
 mod manual;
+mod metrics;
 mod planted;
 mod proxy;
 mod pty;
