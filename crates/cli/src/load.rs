@@ -6,6 +6,7 @@ mod explained;
 #[cfg(feature = "fleet")]
 pub mod fleet;
 mod merge;
+mod metrics;
 #[cfg(not(feature = "fleet"))]
 pub mod no_fleet;
 mod plan;
@@ -24,12 +25,14 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use load::{Control, FetchError, Oracle};
 use miette::{IntoDiagnostic as _, miette};
 use record::{Interval, LoadPlan, LoadRecord, Outcome, Proxy, Redirects};
+use report::live::AgentFigures;
 
 pub use args::Args;
 
 use crate::output::{self, Destination};
 use crate::screen::{Screen, Wish};
 use crate::trouble::{Ended, Trouble};
+use metrics::Metrics;
 use stream::Stream;
 
 /// Longest wait between the requests before a load and the load.
@@ -53,6 +56,7 @@ pub fn main(args: &Args) -> Result<Ended, Trouble> {
         output::can_write(place)?;
     }
     fleet::check(&args.fleet, &plan)?;
+    let metrics = Metrics::begin(args.output.metrics_listen, &plan, &say)?;
     if !args.fleet.is_asked_for() {
         check_servers_listen(&plan)?;
     }
@@ -65,8 +69,9 @@ pub fn main(args: &Args) -> Result<Ended, Trouble> {
     }
     // Before this Ctrl-C ends the process at once, also while it waits for a dead server.
     let interrupt = sys::interrupt::install().into_diagnostic().map_err(Trouble::failed)?;
+    let session = Session { args, interrupt, metrics: metrics.as_ref() };
     if let Some(options) = search {
-        return search::main(args, options, &plan, interrupt);
+        return search::main(session, options, &plan);
     }
     let stream = Stream::begin(&args.output)?;
     // A server that releases replies at multiples of a time has just released one. If the load began now, every request
@@ -77,7 +82,7 @@ pub fn main(args: &Args) -> Result<Ended, Trouble> {
     // On a fleet each agent observes its own.
     let sampler =
         (!args.fleet.is_asked_for()).then(|| lab::sampler::Sampler::around(&plan).ok()).flatten();
-    let (mut record, streamed) = streamed(&plan, args, interrupt, stream)?;
+    let (mut record, streamed) = streamed(&plan, session, stream)?;
     record.machine = sampler.map(|sampler| Box::new(sampler.finish().0));
     record.probes = oracle.probes;
     record.began_unix_ms = began.ok().map(|since| since.as_millis() as u64);
@@ -180,47 +185,69 @@ fn look_up_bodies(plan: &mut LoadPlan) -> Result<Oracle, Trouble> {
 /// A load, and the result of its stream.
 fn streamed(
     plan: &LoadPlan,
-    args: &Args,
-    interrupt: &'static AtomicBool,
+    session: Session<'_>,
     stream: Option<Stream>,
 ) -> Result<(LoadRecord, Result<(), Trouble>), Trouble> {
-    let Some(stream) = stream else { return Ok((measure(plan, args, interrupt)?, Ok(()))) };
+    let Some(stream) = stream else { return Ok((measure(plan, session)?, Ok(()))) };
     let stream = Mutex::new(stream);
     let add = |interval: &Interval| stream.lock().expect("nobody panics with it").add(interval);
-    let record = watched(plan, args, interrupt, &add);
+    let record = watched(plan, session, &add);
     let ended = stream.into_inner().expect("nobody panics with it").end();
     Ok((record?, ended))
 }
 
-fn measure(
-    plan: &LoadPlan,
-    args: &Args,
+fn measure(plan: &LoadPlan, session: Session<'_>) -> Result<LoadRecord, Trouble> {
+    watched(plan, session, &|_| {})
+}
+
+/// What all loads of one command line have in common.
+#[derive(Clone, Copy)]
+struct Session<'a> {
+    args: &'a Args,
     interrupt: &'static AtomicBool,
-) -> Result<LoadRecord, Trouble> {
-    watched(plan, args, interrupt, &|_| {})
+    metrics: Option<&'a Metrics>,
+}
+
+/// Who watches a load while it runs.
+pub struct Shows<'a> {
+    /// Gets each interval.
+    pub interval: &'a dyn Fn(&Interval),
+    /// Gets all agents of a fleet, once a second.
+    pub agents: &'a dyn Fn(&[AgentFigures]),
 }
 
 fn watched(
     plan: &LoadPlan,
-    args: &Args,
-    interrupt: &'static AtomicBool,
+    session: Session<'_>,
     also: &dyn Fn(&Interval),
 ) -> Result<LoadRecord, Trouble> {
+    let Session { args, interrupt, metrics } = session;
     // Its name is said before the screen begins: whoever takes the run over needs it.
     let gathered = fleet::gather(plan, &args.fleet, &|line| say_unless_quiet(args, line))?;
     // A picture on the terminal and lines on stdout would overwrite each other.
     let is_streamed = args.output.stream == Some(Destination::Stdout);
     let wish = Wish { quiet: args.output.quiet || is_streamed, plain: args.output.plain };
     let screen = Mutex::new(Screen::new(plan, wish, interrupt));
+    if let Some(metrics) = metrics {
+        metrics.begins(plan);
+    }
     let show = |interval: &Interval| {
         screen.lock().expect("nobody panics with it").show(interval);
+        metrics.iter().for_each(|metrics| metrics.add(interval));
         also(interval);
+    };
+    let agents = |agents: &[AgentFigures]| {
+        screen.lock().expect("nobody panics with it").set_agents(agents);
+        metrics.iter().for_each(|metrics| metrics.set_agents(agents));
     };
     // Printed after the live screen has ended, because it would overwrite them.
     let notices = Mutex::new(Vec::new());
     let notice = |line: &str| notices.lock().expect("nobody panics with it").push(line.to_owned());
     let record = match gathered {
-        Some(gathered) => fleet::measure(plan, &args.fleet, gathered, interrupt, &show, &notice),
+        Some(gathered) => {
+            let shows = Shows { interval: &show, agents: &agents };
+            fleet::measure(plan, &args.fleet, gathered, interrupt, &shows, &notice)
+        }
         None => alone(plan, interrupt, &show, &notice),
     };
     drop(screen);

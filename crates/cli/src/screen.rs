@@ -11,7 +11,7 @@ mod tty;
 use std::io::IsTerminal as _;
 use std::sync::atomic::AtomicBool;
 
-use ::report::live::{View, progress_line};
+use ::report::live::{AgentFigures, View, progress_line};
 use record::{Interval, LoadPlan, LoadStop};
 use units::Nanos;
 
@@ -52,6 +52,15 @@ impl Screen {
             Shown::Picture(picture) => picture.add(interval),
             Shown::Lines(aside) => aside.add(interval),
             Shown::Nothing => {}
+        }
+    }
+}
+
+impl Screen {
+    /// Shows how the agents of a fleet stand; only the picture has room for them.
+    pub fn set_agents(&mut self, agents: &[AgentFigures]) {
+        if let Shown::Picture(picture) = &self.shown {
+            picture.set_agents(agents);
         }
     }
 }

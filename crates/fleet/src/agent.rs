@@ -38,6 +38,9 @@ const PROBE_GAP: Duration = Duration::from_millis(10);
 /// Probes at a time during a load, and how often.
 const PROBES_AGAIN: usize = 2;
 const PROBE_EVERY: Duration = Duration::from_secs(1);
+/// How often the broker is asked for a plan, and the time between two tries.
+const PLAN_TRIES: u32 = 5;
+const PLAN_AGAIN: Duration = Duration::from_secs(1);
 /// Most events that wait: orders and beats are few, and the process of a load waits until its windows are taken.
 const EVENTS_MAX: usize = 1_024;
 
@@ -179,6 +182,8 @@ struct Job {
     run: Id,
     epoch: u64,
     clock: Arc<Mutex<ClockEstimate>>,
+    /// Of the controller whose clock that is.
+    clock_epoch: u64,
     worker: Option<WorkerProcess>,
     spool: Option<(PathBuf, Spool)>,
     spool_error: Option<String>,
@@ -214,8 +219,8 @@ impl Agent<'_> {
         match event {
             Event::Order(command) => self.obey(&command),
             Event::Beat(run, beat) => {
-                let job = self.job.as_ref().filter(|job| job.run == run);
-                let sent = job.and_then(|job| job.to_agent(beat.at)).unwrap_or(Nanos::MAX);
+                let job = self.job.as_mut().filter(|job| job.run == run);
+                let sent = job.and_then(|job| job.sent(beat)).unwrap_or(Nanos::MAX);
                 self.seat.heard(&run, beat.epoch, monotonic().min(sent));
             }
             Event::Prepared(run, result) => self.prepared(&run, result),
@@ -299,6 +304,7 @@ impl Agent<'_> {
             run: run.clone(),
             epoch,
             clock: clock.clone(),
+            clock_epoch: epoch,
             worker: None,
             spool: None,
             spool_error: None,
@@ -355,7 +361,10 @@ impl Agent<'_> {
     fn said(&mut self, run: &Id, said: Option<Said>) {
         let Some(job) = self.job.as_mut().filter(|job| job.run == *run) else { return };
         match said {
-            Some(Said::Ready) => self.seat.prepared(run, Ok(())),
+            Some(Said::Ready) => {
+                (self.say)(&format!("run {run}: ready"));
+                self.seat.prepared(run, Ok(()));
+            }
             Some(Said::Begun(at)) => {
                 job.begun = job.clock.lock().expect("nobody panics with it").to_run(at);
             }
@@ -479,6 +488,16 @@ impl Job {
         clock.to_agent(run).map(|converted| converted.at)
     }
 
+    /// When a beat was sent, on this machine's clock; `None` while the run clock is not known.
+    fn sent(&mut self, beat: Beat) -> Option<Nanos> {
+        if beat.epoch > self.clock_epoch {
+            // Another controller has another clock. By the old one its beats would be of long ago, or of the future.
+            self.clock_epoch = beat.epoch;
+            self.clock.lock().expect("nobody panics with it").forget();
+        }
+        self.to_agent(beat.at)
+    }
+
     fn clock_error(&self) -> Option<Nanos> {
         let clock = self.clock.lock().expect("nobody panics with it");
         clock.to_run(monotonic()).map(|converted| converted.error)
@@ -537,19 +556,41 @@ fn checked(
     (run, share): (&Id, Share),
     (duration, times): (Nanos, SeatTimes),
 ) -> Result<LoadPlan, String> {
-    let bytes = broker.plan(digest, plan::PLAN_MAX).map_err(|error| error.to_string())?;
+    let bytes = fetched(broker, digest)?;
     let opened = plan::open(&bytes, digest, &setup.trust, (run, &setup.name, share));
     let FleetPlan { load, times: planned, expires, .. } =
         opened.map_err(|error| error.to_string())?;
     if load.stop.duration != Some(duration) || planned != times {
         return Err("the order has other times than the plan".to_owned());
     }
-    if wall() > expires {
-        return Err("the plan has expired: plans are for a day".to_owned());
-    }
+    check_expiry(expires, wall())?;
     let load = LoadPlan { share, ..load };
     setup.permit.check(&load).map_err(|error| error.to_string())?;
     Ok(load)
+}
+
+/// The plan; a broker that fails is asked again, since it may be restarting.
+fn fetched(broker: &Broker, digest: &str) -> Result<Vec<u8>, String> {
+    let mut left = PLAN_TRIES;
+    loop {
+        left -= 1;
+        match broker.plan(digest, plan::PLAN_MAX) {
+            Ok(bytes) => return Ok(bytes),
+            Err(error) if left == 0 => return Err(error.to_string()),
+            Err(_) => thread::sleep(PLAN_AGAIN),
+        }
+    }
+}
+
+/// The only use of a wall clock: a plan is for a day, so one that is some hours off does no harm.
+fn check_expiry(expires: Nanos, wall: Nanos) -> Result<(), String> {
+    if wall <= expires {
+        return Ok(());
+    }
+    let hours = (wall - expires).0 / 3_600_000_000_000;
+    Err(format!(
+        "the plan expired {hours} hours ago by this machine's clock: plans are for a day; is its clock right (date)?"
+    ))
 }
 
 /// Asks for the run clock until its error is small enough.
@@ -601,5 +642,22 @@ fn probe(broker: &Broker, run: &Id, clock: &Mutex<ClockEstimate>) {
     if let Some((received, answered)) = stamps {
         let probe = Probe { sent, received, answered, returned };
         clock.lock().expect("nobody panics with it").add(probe);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_plan_is_carried_out_though_the_wall_clock_is_an_hour_off_and_not_after_its_day() {
+        let hours = |count: u64| Nanos::from_secs(3_600 * count);
+        let made = Nanos::from_secs(1_800_000_000);
+        let expires = made + hours(24);
+        for wall in [made, made + hours(1), made.saturating_sub(hours(1))] {
+            assert_eq!(check_expiry(expires, wall), Ok(()));
+        }
+        let refused = check_expiry(expires, expires + hours(3)).unwrap_err();
+        assert!(refused.contains("expired 3 hours ago by this machine's clock"), "{refused}");
     }
 }

@@ -96,6 +96,12 @@ impl ClockEstimate {
         true
     }
 
+    /// The run clock is another one from now on: what is known of the last one says nothing of it.
+    pub fn forget(&mut self) {
+        self.probes.clear();
+        self.doubted.clear();
+    }
+
     /// Probes that were refused so far.
     pub fn refused(&self) -> u64 {
         self.refused
@@ -200,6 +206,17 @@ mod tests {
         let now = 26_000_000;
         let run = clock.to_run(Nanos(now)).unwrap();
         assert!(run.at.0.abs_diff(now + 10_001_000_000) <= run.error.0, "{run:?}");
+    }
+
+    #[test]
+    fn the_clock_of_another_controller_is_known_from_its_first_answer() {
+        let mut clock = ClockEstimate::default();
+        clock.add(probe(0, 90_000_000_000, 10 * MICRO, 10 * MICRO));
+        clock.forget();
+        assert_eq!(clock.to_run(Nanos(5)), None);
+        assert!(clock.add(probe(1_000_000, 7_000, 10 * MICRO, 10 * MICRO)));
+        let run = clock.to_run(Nanos(2_000_000)).unwrap();
+        assert!(run.at.0.abs_diff(2_007_000) <= run.error.0, "{run:?}");
     }
 
     #[test]

@@ -157,7 +157,21 @@ fn access(
     (certificate, key): (&Option<PathBuf>, &Option<PathBuf>),
     nkey: Option<&Path>,
 ) -> Result<Access, ConfigError> {
-    let certificate = certificate.clone().zip(key.clone());
+    let certificate = match (certificate, key) {
+        (Some(certificate), Some(key)) => Some((certificate.clone(), key.clone())),
+        (None, None) => None,
+        (Some(alone), None) | (None, Some(alone)) => {
+            let why = "`certificate` and `key` are needed together".to_owned();
+            return Err(ConfigError::Wrong { path: alone.clone(), why });
+        }
+    };
+    // An agent tries again until the broker admits it. With a file that is not there it never would.
+    let files =
+        ca.iter().chain(certificate.iter().flat_map(|(certificate, key)| [certificate, key]));
+    for path in files {
+        std::fs::File::open(path)
+            .map_err(|source| ConfigError::Read { path: path.clone(), source })?;
+    }
     Ok(Access { url, ca: ca.clone(), certificate, nkey: nkey.map(seed).transpose()? })
 }
 
@@ -203,6 +217,16 @@ mod tests {
         assert_eq!(config.permit().rate_max, Some(units::PerSecond(500.0)));
         assert_eq!(config.nkey, Some(folder.path().join("a.nk")));
         assert!(matches!(config.access("nats://h".to_owned()), Err(ConfigError::Read { .. })));
+        for (text, said) in [
+            ("certificate = \"c.pem\"", "c.pem: `certificate` and `key` are needed together"),
+            ("certificate = \"c.pem\"\nkey = \"k.pem\"", "cannot read"),
+            ("ca = \"/no/ca.pem\"", "cannot read /no/ca.pem"),
+        ] {
+            std::fs::write(&path, text).unwrap();
+            let error = AgentConfig::read(&path).unwrap().access("nats://h".to_owned());
+            let error = error.unwrap_err().to_string();
+            assert!(error.contains(said), "{error}");
+        }
         for (text, said) in
             [("target = []", "target"), ("targets = [\"10.0.0.0/99\"]", "is not a target")]
         {

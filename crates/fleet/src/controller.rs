@@ -25,7 +25,7 @@ use crate::order::Answer;
 use crate::partial::{partial_record, without_samples};
 use crate::plan::{self, FleetPlan, PROTOCOL, PlanRefused};
 use crate::subject;
-use crate::tally::{Expected, Tally};
+use crate::tally::{Expected, Latest, Tally};
 
 /// Longest wait for the next message.
 const TICK: Duration = Duration::from_millis(20);
@@ -140,10 +140,14 @@ pub enum FleetError {
 }
 
 /// How an agent stands, for people who watch.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct AgentView {
     /// Its name.
     pub name: Id,
+    /// Its part of the load.
+    pub share: Share,
+    /// Its last window; `None` before that.
+    pub latest: Option<Latest>,
     /// What it reported last; `None` before that.
     pub report: Option<Report>,
     /// Whether it is heard.
@@ -271,6 +275,8 @@ struct Controller<'a> {
     run: Id,
     state: RunState,
     revision: Option<u64>,
+    /// Whether the last write may or may not have been done: the broker did not answer.
+    is_unsure: bool,
     load: LoadPlan,
     conductor: Conductor,
     tally: Tally,
@@ -314,6 +320,7 @@ impl<'a> Controller<'a> {
             run,
             state,
             revision,
+            is_unsure: false,
             load,
             conductor,
             tally: Tally::new(expected),
@@ -328,9 +335,24 @@ impl<'a> Controller<'a> {
     }
 
     fn write_state(&mut self) -> Result<(), FleetError> {
+        if std::mem::take(&mut self.is_unsure) {
+            self.reread_revision()?;
+        }
         let bytes = serde_json::to_vec(&self.state).expect("plain data serialises");
-        let written = self.broker.set(&subject::state(&self.run), bytes, self.revision)?;
-        self.revision = Some(written.ok_or_else(|| FleetError::Replaced(self.run.clone()))?);
+        let written = self.broker.set(&subject::state(&self.run), bytes, self.revision);
+        self.is_unsure = written.is_err();
+        self.revision = Some(written?.ok_or_else(|| FleetError::Replaced(self.run.clone()))?);
+        Ok(())
+    }
+
+    /// After a write of which nobody knows whether it was done: what is stored may be ours.
+    fn reread_revision(&mut self) -> Result<(), FleetError> {
+        let stored = state(self.broker, &self.run).inspect_err(|_| self.is_unsure = true)?;
+        if let Some((stored, revision)) = stored
+            && (stored.epoch, &stored.controller) == (self.state.epoch, &self.state.controller)
+        {
+            self.revision = Some(revision);
+        }
         Ok(())
     }
 
@@ -443,6 +465,8 @@ impl<'a> Controller<'a> {
                 Ok(()) => {}
                 Err(replaced @ FleetError::Replaced(_)) => return Err(replaced),
                 Err(error) => {
+                    // No agent is told to begin.
+                    (self.state.begins, self.started) = (None, None);
                     self.conductor.stop(&error.to_string(), now);
                     return Ok(());
                 }
@@ -512,12 +536,15 @@ impl<'a> Controller<'a> {
     }
 
     fn views(&self, now: Nanos) -> Vec<AgentView> {
-        let view = |name: &Id| AgentView {
+        let of = self.state.agents.len() as u32;
+        let view = |(index, name): (u32, &Id)| AgentView {
             name: name.clone(),
+            share: Share { index, of },
+            latest: self.tally.latest(name),
             report: self.reports.get(name).cloned(),
             standing: self.conductor.standing(name, now).unwrap_or(Standing::Heard),
         };
-        self.state.agents.iter().map(view).collect()
+        (0..).zip(&self.state.agents).map(view).collect()
     }
 
     /// Shows each window once it is whole, or late; all of them when the run is over.

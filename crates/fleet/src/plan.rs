@@ -18,7 +18,7 @@ use crate::order::SeatTimes;
 pub const PLAN_MAX: usize = 256 << 20;
 
 /// Version of what controllers and agents say to each other.
-pub const PROTOCOL: u32 = 2;
+pub const PROTOCOL: u32 = 3;
 
 /// What all agents of a run are to do together.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

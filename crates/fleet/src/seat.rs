@@ -219,7 +219,8 @@ impl Seat {
             && epoch >= held.epoch
         {
             held.epoch = epoch;
-            held.heard = now;
+            // A beat that was long on its way does not take back what came after it was sent.
+            held.heard = held.heard.max(now);
         }
     }
 

@@ -386,6 +386,26 @@ mod tests {
     }
 
     #[test]
+    fn a_beat_that_was_long_on_its_way_does_not_shorten_the_dead_man_timer() {
+        let (mut seat, run) = (Seat::default(), "r-1".parse().unwrap());
+        let order = Order::Prepare {
+            plan: "digest".to_owned(),
+            share: record::Share { index: 0, of: 1 },
+            duration: DURATION,
+            times: SeatTimes { dead_man: Nanos(5 * SECOND), grace: DURATION },
+            clock_error_max: Nanos::from_millis(5),
+        };
+        let now = Nanos(60 * SECOND);
+        seat.obey(&Command { run: "r-1".parse().unwrap(), epoch: 1, order }, now, Some);
+        for (epoch, sent) in [(1, Nanos(50 * SECOND)), (2, Nanos::ZERO)] {
+            seat.heard(&run, epoch, sent);
+            assert_eq!(seat.tick(now + Nanos(4 * SECOND)), None, "sent at {sent}");
+        }
+        assert_eq!(seat.epoch(&run), 2);
+        assert_eq!(seat.tick(now + Nanos(6 * SECOND)), Some(Deed::Forget));
+    }
+
+    #[test]
     fn an_agent_that_is_cut_off_stops_by_its_dead_man_or_its_plan() {
         let at = Nanos(4 * SECOND);
         let trouble = Trouble { way_ms: 20, cut_off: Some((at, 0)), ..Trouble::default() };

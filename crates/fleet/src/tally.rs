@@ -57,6 +57,17 @@ pub struct Tally {
     foreign: u64,
 }
 
+/// The last window of an agent, for people who watch.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Latest {
+    /// Number of the window.
+    pub number: u32,
+    /// Requests of it that ended well, a second.
+    pub rate_per_s: f64,
+    /// How late its requests were sent, on average: response time less service time.
+    pub lateness: Option<Nanos>,
+}
+
 /// What came of one agent.
 #[derive(Debug, Default)]
 struct OfAgent {
@@ -66,6 +77,8 @@ struct OfAgent {
     started: u64,
     done: u64,
     clock_error_max: Nanos,
+    /// Of those that came by themselves; figures of it are made when somebody asks.
+    latest: Option<Box<Window>>,
     /// Parts of its record.
     parts: BTreeMap<u32, Part>,
     /// The last that it sends.
@@ -113,11 +126,18 @@ impl Tally {
             return Ok(if is_same { Taken::Again } else { Taken::Conflicts });
         }
         agent.messages.insert(from.seq, digest);
-        agent.clock_error_max = agent.clock_error_max.max(from.clock_error);
+        // After a take-over an agent asks the new controller first; until then it knows no error.
+        if from.clock_error < Nanos::MAX {
+            agent.clock_error_max = agent.clock_error_max.max(from.clock_error);
+        }
         match content {
             Content::Window(window) => {
                 agent.add(&window, late);
                 self.add(window.number, &window.happened);
+                // What is read back afterwards nobody watches.
+                if !late {
+                    self.keep(&from.agent, window);
+                }
             }
             Content::Part(part) => {
                 agent.parts.insert(part.index, part);
@@ -127,6 +147,13 @@ impl Tally {
             }
         }
         Ok(Taken::Added)
+    }
+
+    fn keep(&mut self, agent: &Id, window: Box<Window>) {
+        let agent = self.agents.get_mut(agent).expect("a window of it was added");
+        if agent.latest.as_ref().is_none_or(|latest| latest.number <= window.number) {
+            agent.latest = Some(window);
+        }
     }
 
     fn add(&mut self, number: u32, happened: &Interval) {
@@ -212,6 +239,11 @@ impl Tally {
         })
     }
 
+    /// The last window of an agent that came by itself.
+    pub fn latest(&self, agent: &Id) -> Option<Latest> {
+        self.agents.get(agent)?.latest.as_deref().map(Latest::of)
+    }
+
     /// The largest error of an agent's clock in any of its windows.
     pub fn clock_error(&self, agent: &Id) -> Option<Nanos> {
         self.agents.get(agent).map(|known| known.clock_error_max)
@@ -240,6 +272,18 @@ impl OfAgent {
         }
         self.started += window.happened.started;
         self.done += window.done();
+    }
+}
+
+impl Latest {
+    fn of(window: &Window) -> Self {
+        let Interval { ok, length, response, service, .. } = &window.happened;
+        let lateness = response.mean().zip(service.mean());
+        Self {
+            number: window.number,
+            rate_per_s: *ok as f64 / length.as_secs_f64().max(1e-9),
+            lateness: lateness.map(|(response, service)| response.saturating_sub(service)),
+        }
     }
 }
 

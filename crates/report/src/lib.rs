@@ -53,6 +53,7 @@ mod line;
 mod lines;
 mod listing;
 pub mod live;
+mod live_metrics;
 mod load_figures;
 mod load_findings;
 mod load_markdown;
@@ -114,6 +115,7 @@ pub use finding_text::{findings_text, load_findings_text};
 pub use history_text::history_text;
 pub use integrity::changed;
 pub use listing::{Listed, listed_text, rows_text};
+pub use live_metrics::LiveMetrics;
 pub use load_text::load_text;
 pub use plan_text::{LocalPlan, plan_text};
 #[cfg(feature = "png")]

@@ -6,11 +6,12 @@
 //! Intervals and frames of 160x50 together take some 5 ms of CPU time a second (`make bench-screen`),
 //! and nothing of it is on a thread of the load.
 
+mod agents;
 mod ascii;
 mod axis;
 mod distribution_chart;
 mod latency_chart;
-mod model;
+pub(crate) mod model;
 mod rate_chart;
 mod run_model;
 mod run_screen;
@@ -26,6 +27,7 @@ use ratatui::style::{Color, Modifier, Style};
 use ratatui::widgets::{Block, Clear, Padding, Widget as _};
 use units::{Bytes, Nanos};
 
+pub use agents::{AgentFigures, AgentState};
 pub use model::{Live, progress_line};
 pub use run_model::{RunLive, VisitPlace};
 pub use run_screen::{RunView, draw_run};
@@ -102,6 +104,7 @@ pub fn draw(live: &Live, view: &View, frame: &mut Frame<'_>) {
         }
     }
     status_row(&mut page, live);
+    agents::draw(&mut page, live.agents());
     charts(&mut page, live, view);
     if view.help {
         help(buffer, whole);

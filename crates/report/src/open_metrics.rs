@@ -24,10 +24,22 @@ pub(crate) static OUTPUT: Output = Output {
 };
 
 /// A label and its value.
-type Label<'a> = (&'static str, &'a str);
+pub(crate) type Label<'a> = (&'static str, &'a str);
+
+/// What the samples of a family are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// A value that goes up and down.
+    Gauge,
+    /// A count that only grows; its samples are named `_total`.
+    Counter,
+    /// Quantiles, named by the label `quantile`.
+    Summary,
+}
 
 /// Samples of one quantity.
 pub(crate) struct Family {
+    pub(crate) kind: Kind,
     pub(crate) name: String,
     /// The last part of the name, as the format demands; empty for a number without one.
     pub(crate) unit: &'static str,
@@ -62,7 +74,13 @@ pub(crate) fn families(measured: &[Measured]) -> Vec<Family> {
             Some(family) => family.samples.push(sample),
             None => {
                 let help = one.quantity.clone();
-                families.push(Family { name, unit, help, samples: vec![sample] });
+                families.push(Family {
+                    kind: Kind::Gauge,
+                    name,
+                    unit,
+                    help,
+                    samples: vec![sample],
+                });
             }
         }
     }
@@ -108,7 +126,8 @@ fn ratios(record: &RunRecord) -> Vec<Family> {
             Some((labels, end(&pair)?))
         };
         let samples = record.verdicts.iter().filter_map(sample).collect();
-        Family { name: name.to_owned(), unit: "ratio", help: help.to_owned(), samples }
+        let (name, help) = (name.to_owned(), help.to_owned());
+        Family { kind: Kind::Gauge, name, unit: "ratio", help, samples }
     };
     ends.map(of).into()
 }
@@ -131,6 +150,7 @@ fn findings(all: &[record::Finding]) -> Option<Family> {
     }
     let help = "findings of the doctor".to_owned();
     (!samples.is_empty()).then(|| Family {
+        kind: Kind::Gauge,
         name: "joust_findings".to_owned(),
         unit: "",
         help,
@@ -146,11 +166,12 @@ fn requests(record: &LoadRecord) -> Option<Family> {
     let sample = |(outcome, count): (&str, u64)| (labels(&[("outcome", outcome)]), count as f64);
     let help = "requests by outcome".to_owned();
     let samples = outcomes.map(sample).into();
-    Some(Family { name: "joust_requests".to_owned(), unit: "", help, samples })
+    let name = "joust_requests".to_owned();
+    Some(Family { kind: Kind::Gauge, name, unit: "", help, samples })
 }
 
 /// Labels as they stand between braces; one without a value is left out, which means the same.
-fn labels(all: &[Label<'_>]) -> String {
+pub(crate) fn labels(all: &[Label<'_>]) -> String {
     let there = all.iter().filter(|(_, value)| !value.is_empty());
     let each = there.map(|(name, value)| format!("{name}=\"{}\"", escaped(value)));
     each.collect::<Vec<_>>().join(",")
@@ -160,19 +181,29 @@ fn escaped(text: &str) -> String {
     text.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n")
 }
 
-fn text(families: &[Family]) -> String {
+/// The whole text of some families.
+pub(crate) fn text(families: &[Family]) -> String {
     let mut page = String::new();
-    for Family { name, unit, help, samples } in families {
-        let _ = writeln!(page, "# TYPE {name} gauge");
+    for Family { kind, name, unit, help, samples } in families {
+        let (word, suffix) = match kind {
+            Kind::Gauge => ("gauge", ""),
+            Kind::Counter => ("counter", "_total"),
+            Kind::Summary => ("summary", ""),
+        };
+        let _ = writeln!(page, "# TYPE {name} {word}");
         if !unit.is_empty() {
             let _ = writeln!(page, "# UNIT {name} {unit}");
         }
         let _ = writeln!(page, "# HELP {name} {}", escaped(help));
         for (labels, value) in samples {
-            let value = rounded(*value).unwrap_or(f64::NAN);
+            let value = match kind {
+                // A count is exact.
+                Kind::Counter => *value,
+                Kind::Gauge | Kind::Summary => rounded(*value).unwrap_or(f64::NAN),
+            };
             let _ = match labels.as_str() {
-                "" => writeln!(page, "{name} {value}"),
-                labels => writeln!(page, "{name}{{{labels}}} {value}"),
+                "" => writeln!(page, "{name}{suffix} {value}"),
+                labels => writeln!(page, "{name}{suffix}{{{labels}}} {value}"),
             };
         }
     }

@@ -2,7 +2,7 @@
 //! applies its flags to the plan and destructures every field: a forgotten flag does not compile. Start reading at
 //! [`Args`].
 
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::str::FromStr;
 
@@ -536,6 +536,10 @@ pub struct Output {
     /// Format of --stream, regardless of the file name
     #[arg(long, value_name = "FORMAT", value_enum, requires = "stream")]
     pub stream_format: Option<StreamAs>,
+    /// Serve the figures so far as OpenMetrics text at http://ADDR:PORT/metrics while the load runs; port 0 picks a free
+    /// port
+    #[arg(long, value_name = "ADDR:PORT", value_parser = listen_address)]
+    pub metrics_listen: Option<SocketAddr>,
     /// Merge records that `joust load --json` wrote into one, and report it; no request is sent
     #[arg(
         long,
@@ -543,7 +547,7 @@ pub struct Output {
         num_args = 1..,
         conflicts_with_all = [
             "url", "Size", "Pace", "Requests", "Connections", "Tls", "Generator", "expect_status",
-            "expect_length", "expect_header", "expect_body", "verify", "raw", "stream", "plain",
+            "expect_length", "expect_header", "expect_body", "verify", "raw", "stream", "plain", "metrics_listen",
         ]
     )]
     pub merge: Vec<PathBuf>,
@@ -555,9 +559,7 @@ pub struct Output {
 impl Output {
     /// The other flags only concern the destinations of the record and the report.
     pub fn apply(&self, draft: &mut LoadPlan) {
-        let Self { raw, quiet: _, plain: _, json: _, stream: _, stream_format: _, merge: _ } =
-            *self;
-        draft.raw_max = raw;
+        draft.raw_max = self.raw;
     }
 }
 
@@ -575,6 +577,10 @@ impl StreamAs {
             Self::Ndjson => StreamFormat::Ndjson,
         }
     }
+}
+
+fn listen_address(typed: &str) -> Result<SocketAddr, String> {
+    typed.parse().map_err(|_| "it must be ADDR:PORT, as in 127.0.0.1:9464 or [::1]:9464".to_owned())
 }
 
 fn ramp(typed: &str) -> Result<Ramp, PacingError> {

@@ -15,8 +15,10 @@ use fleet::plan::{KeyPair, PROTOCOL};
 use load::MergeInput;
 use miette::miette;
 use record::{Finding, Interval, LoadPlan, LoadRecord, PartFinding, Severity};
+use report::live::{AgentFigures, AgentState};
 use units::Nanos;
 
+use super::Shows;
 use crate::trouble::Trouble;
 
 /// How long agents have to answer to discovery.
@@ -128,13 +130,13 @@ pub fn gather(
     Ok(Some(Gathered { broker, key, agents, run }))
 }
 
-/// One load of all agents, merged. `show` gets each window as it comes.
+/// One load of all agents, merged. `show` gets each window as it comes, and how the agents stand once a second.
 pub fn measure(
     plan: &LoadPlan,
     args: &Fleet,
     gathered: Gathered,
     interrupt: &'static AtomicBool,
-    show: &dyn Fn(&Interval),
+    show: &Shows<'_>,
     say: &dyn Fn(&str),
 ) -> Result<LoadRecord, Trouble> {
     let Gathered { broker, key, agents, run } = gathered;
@@ -261,7 +263,7 @@ fn failed(error: fleet::broker::BrokerError) -> Trouble {
 
 /// What a person sees while it goes on.
 struct Shown<'a> {
-    show: &'a dyn Fn(&Interval),
+    show: &'a Shows<'a>,
     say: &'a dyn Fn(&str),
     /// What was said last of each agent.
     told: Vec<(Id, String)>,
@@ -269,10 +271,12 @@ struct Shown<'a> {
 
 impl Watch for Shown<'_> {
     fn window(&mut self, sum: &Interval) {
-        (self.show)(sum);
+        (self.show.interval)(sum);
     }
 
     fn agents(&mut self, _: &Phase, agents: &[AgentView]) {
+        let figures: Vec<AgentFigures> = agents.iter().map(figures).collect();
+        (self.show.agents)(&figures);
         for agent in agents {
             let Some(now) = trouble_of(agent) else {
                 self.told.retain(|(name, _)| *name != agent.name);
@@ -288,6 +292,47 @@ impl Watch for Shown<'_> {
 
     fn notice(&mut self, line: &str) {
         (self.say)(line);
+    }
+}
+
+/// An agent as screens and metrics show it.
+fn figures(agent: &AgentView) -> AgentFigures {
+    AgentFigures {
+        name: agent.name.to_string(),
+        share: agent.share,
+        state: state(agent),
+        rate_per_s: agent.latest.map(|latest| latest.rate_per_s),
+        lateness: agent.latest.and_then(|latest| latest.lateness),
+        clock_error: agent.report.as_ref().and_then(|report| report.clock_error),
+    }
+}
+
+fn state(agent: &AgentView) -> AgentState {
+    let Some(report) = &agent.report else {
+        return match agent.standing {
+            Standing::Lost { .. } => AgentState::Lost,
+            Standing::Heard | Standing::Suspect => AgentState::Silent,
+        };
+    };
+    match (&report.answer, &agent.standing) {
+        // Its part is over, and it need not be heard any more.
+        (Answer::Finished(_), _) => AgentState::Finished,
+        (Answer::Free, _) if agent.latest.is_some() => AgentState::Finished,
+        (_, Standing::Lost { .. }) => AgentState::Lost,
+        (_, Standing::Suspect) => AgentState::Suspect,
+        (Answer::Preparing, _) => AgentState::Preparing,
+        (Answer::Ready, _) => AgentState::Ready,
+        (Answer::Armed { .. } | Answer::Committed, _) => AgentState::Committed,
+        (Answer::Running, _) => AgentState::Running,
+        (Answer::Reporting, _) => AgentState::Reporting,
+        (
+            Answer::Free
+            | Answer::Busy(_)
+            | Answer::Failed(_)
+            | Answer::TooLate { .. }
+            | Answer::Fenced { .. },
+            _,
+        ) => AgentState::Failed,
     }
 }
 

@@ -3,8 +3,9 @@
 use std::convert::Infallible;
 use std::sync::atomic::AtomicBool;
 
-use record::{Interval, LoadPlan, LoadRecord};
+use record::{LoadPlan, LoadRecord};
 
+use super::Shows;
 use crate::trouble::Trouble;
 
 /// No flag.
@@ -37,7 +38,7 @@ pub fn measure(
     _: &Fleet,
     gathered: Gathered,
     _: &'static AtomicBool,
-    _: &dyn Fn(&Interval),
+    _: &Shows<'_>,
     _: &dyn Fn(&str),
 ) -> Result<LoadRecord, Trouble> {
     match gathered {}

@@ -1,15 +1,13 @@
 //! `joust load --search`: one load after another, each at a rate that the search requests. Owns its output. Start
 //! reading at [`main`].
 
-use std::sync::atomic::AtomicBool;
-
 use load::SearchOptions;
 use miette::miette;
 use record::{Limit, LoadPlan, SearchRecord};
 use units::{Nanos, PerSecond};
 
 use super::args::Args;
-use super::measure;
+use super::{Session, measure};
 use crate::output::{self, Destination};
 use crate::trouble::{Ended, Trouble};
 
@@ -37,15 +35,15 @@ pub fn options(args: &Args, plan: &LoadPlan) -> Result<Option<SearchOptions>, Tr
 
 /// Finds the highest rate at which the goals hold, and prints it.
 pub fn main(
-    args: &Args,
+    session: Session<'_>,
     mut options: SearchOptions,
     plan: &LoadPlan,
-    interrupt: &'static AtomicBool,
 ) -> Result<Ended, Trouble> {
+    let args = session.args;
     let mut closed = plan.clone();
     closed.stop.duration = Some(GUESS);
     closed.goals.clear();
-    let guess = measure(&closed, args, interrupt)?;
+    let guess = measure(&closed, session)?;
     let is_whole = guess.fleet.as_ref().is_none_or(|fleet| fleet.is_whole());
     if guess.requests.ok == 0 || !is_whole {
         return super::ended(&guess, args.checks.strict);
@@ -56,7 +54,7 @@ pub fn main(
     let mut seed = plan.seed;
     let mut at_rate = |rate: PerSecond| {
         let pacing = (args.pace.arrivals.at)(rate);
-        let mut load = measure(&LoadPlan { pacing, seed, ..plan.clone() }, args, interrupt)?;
+        let mut load = measure(&LoadPlan { pacing, seed, ..plan.clone() }, session)?;
         seed = seed.wrapping_add(1);
         // A try of which a part is missing says nothing of its rate.
         load.interrupted |= load.fleet.as_ref().is_some_and(|fleet| !fleet.is_whole());

@@ -6,7 +6,7 @@ use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use ::report::live::{self, Live, View};
+use ::report::live::{self, AgentFigures, Live, View};
 use ratatui::Frame;
 use ratatui::crossterm::event::KeyCode;
 use record::{Interval, LoadPlan};
@@ -16,8 +16,15 @@ use super::picture::{Picture, Scene};
 /// Most intervals that wait for the painter (5 seconds of them); further ones are merged with the last one.
 const ARRIVED_MAX: usize = 50;
 
-/// Intervals that the painter has not seen yet, in order.
-type Arrived = Arc<Mutex<Vec<Interval>>>;
+/// What the painter has not seen yet.
+#[derive(Default)]
+struct News {
+    /// In order.
+    intervals: Vec<Interval>,
+    agents: Option<Vec<AgentFigures>>,
+}
+
+type Arrived = Arc<Mutex<News>>;
 
 /// A picture that disappears when it is dropped.
 pub struct LoadPicture {
@@ -42,11 +49,19 @@ impl LoadPicture {
     pub fn add(&self, interval: &Interval) {
         // A panic in the painter has already been reported; the load continues without it.
         let Ok(mut arrived) = self.arrived.lock() else { return };
+        let arrived = &mut arrived.intervals;
         if arrived.len() < ARRIVED_MAX {
             arrived.push(interval.clone());
         } else if let Some(last) = arrived.last_mut() {
             last.merge(interval);
             last.length = interval.end().saturating_sub(last.start);
+        }
+    }
+
+    /// Shows the agents of a fleet in the next frame.
+    pub fn set_agents(&self, agents: &[AgentFigures]) {
+        if let Ok(mut arrived) = self.arrived.lock() {
+            arrived.agents = Some(agents.to_vec());
         }
     }
 }
@@ -65,7 +80,11 @@ impl Scene for LoadScene {
 
     fn draw(&mut self, frame: &mut Frame<'_>) {
         let arrived = self.arrived.lock().map(|mut arrived| std::mem::take(&mut *arrived));
-        arrived.unwrap_or_default().iter().for_each(|interval| self.live.add(interval));
+        let News { intervals, agents } = arrived.unwrap_or_default();
+        intervals.iter().for_each(|interval| self.live.add(interval));
+        if let Some(agents) = agents {
+            self.live.set_agents(&agents);
+        }
         live::draw(self.frozen.as_ref().unwrap_or(&self.live), &self.view, frame);
     }
 

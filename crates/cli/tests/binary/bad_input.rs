@@ -159,6 +159,8 @@ const FLAGS_MISTAKEN: &[(&[&str], &[&str])] = &[
     (&["--merge", "a.json"], &["--merge", "cannot be used with"]),
     (&["--stream", "/no/folder/x.csv"], &["/no/folder/x.csv", "cannot write"]),
     (&["--stream-format", "csv"], &["--stream"]),
+    (&["--metrics-listen", "9464"], &["--metrics-listen", "must be ADDR:PORT", "127.0.0.1:9464"]),
+    (&["--metrics-listen", "localhost:9464"], &["--metrics-listen", "must be ADDR:PORT"]),
     (&["--body", "{rand:9-1}"], &["{rand:9-1}", "low, then high"]),
     (&["--body", "{csv:/no/users.csv:id}"], &["/no/users.csv"]),
 ];

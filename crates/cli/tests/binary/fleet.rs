@@ -62,11 +62,11 @@ impl Drop for Ours {
 
 /// A broker, its agents and a server with an access log.
 pub(crate) struct Fleet {
-    folder: tempfile::TempDir,
-    port: u16,
-    broker: Option<Ours>,
-    agents: Vec<Ours>,
-    server: Option<Server>,
+    pub(crate) folder: tempfile::TempDir,
+    pub(crate) port: u16,
+    pub(crate) broker: Option<Ours>,
+    pub(crate) agents: Vec<Ours>,
+    pub(crate) server: Option<Server>,
 }
 
 impl Fleet {
@@ -97,7 +97,7 @@ impl Fleet {
         format!("nats://127.0.0.1:{}", self.port)
     }
 
-    fn start_broker(&mut self) {
+    pub(crate) fn start_broker(&mut self) {
         let mut broker = Command::new("nats-server");
         broker.args(["-a", "127.0.0.1", "-p", &self.port.to_string(), "-js", "-sd"]);
         broker.arg(self.folder.path().join("jetstream"));
@@ -109,7 +109,7 @@ impl Fleet {
         });
     }
 
-    fn agent(&mut self, args: &[&str]) {
+    pub(crate) fn agent(&mut self, args: &[&str]) {
         let spool = self.spool();
         let log = std::fs::OpenOptions::new()
             .create(true)
@@ -121,12 +121,12 @@ impl Fleet {
         self.agents.push(Ours(child));
     }
 
-    fn spool(&self) -> PathBuf {
+    pub(crate) fn spool(&self) -> PathBuf {
         self.folder.path().join("spool")
     }
 
     /// Until so many agents answer.
-    fn wait_for(&self, agents: usize) {
+    pub(crate) fn wait_for(&self, agents: usize) {
         let remark = format!("{agents} agents answered.");
         until("all agents answer", || {
             stdout(&joust(&["fleet", "agents", "--fleet", &self.url()]).output().unwrap())
@@ -135,7 +135,7 @@ impl Fleet {
     }
 
     /// `joust load --fleet`, whose record goes to a file.
-    fn load(&self, args: &[&str]) -> Child {
+    pub(crate) fn load(&self, args: &[&str]) -> Child {
         let json = self.json();
         let url = &self.server.as_ref().unwrap().url;
         joust(&["load", url, "--fleet", &self.url(), "--json", json.to_str().unwrap()])
@@ -146,28 +146,77 @@ impl Fleet {
             .unwrap()
     }
 
-    fn json(&self) -> PathBuf {
+    pub(crate) fn json(&self) -> PathBuf {
         self.folder.path().join("load.json")
     }
 
-    fn record(&self) -> LoadRecord {
+    pub(crate) fn record(&self) -> LoadRecord {
         record_of(&self.json())
     }
 
     /// Lines of the server's log; it goes on.
-    fn logged(&self) -> usize {
+    pub(crate) fn logged(&self) -> usize {
         lines(&self.folder.path().join("access.log"))
     }
 
     /// Until requests come.
-    fn wait_for_requests(&self, more_than: usize) {
+    pub(crate) fn wait_for_requests(&self, more_than: usize) {
         until("requests come", || self.logged() > more_than);
     }
 
     /// All requests that the server ever answered: it is ended.
-    fn answered(&mut self) -> u64 {
+    pub(crate) fn answered(&mut self) -> u64 {
         assert_eq!(self.server.take().unwrap().drain(), Some(0));
         self.logged() as u64
+    }
+
+    /// The broker again, with the files of `joust fleet init`, and their folder.
+    pub(crate) fn secured(&mut self) -> PathBuf {
+        let made = self.folder.path().join("made");
+        let init = ["fleet", "init", made.to_str().unwrap(), "--host", "127.0.0.1", "--port"];
+        drop(self.broker.take());
+        let init = joust(&init).arg(self.port.to_string()).output().unwrap();
+        assert_eq!(init.status.code(), Some(0), "{}", said(&init));
+        let broker = Command::new("nats-server")
+            .args(["-c", "nats.conf"])
+            .current_dir(&made)
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        self.broker = Some(Ours(broker));
+        made
+    }
+
+    /// How often agents have said that.
+    pub(crate) fn agents_said(&self, text: &str) -> usize {
+        let log = std::fs::read_to_string(self.folder.path().join("agents.log"));
+        log.unwrap_or_default().matches(text).count()
+    }
+
+    /// `joust fleet COMMAND`.
+    pub(crate) fn command(&self, command: &[&str]) -> Command {
+        let mut joust = joust(&[&["fleet"], command].concat());
+        joust.args(["--fleet", &self.url()]);
+        joust
+    }
+
+    /// The name of the only run that the broker knows.
+    pub(crate) fn run(&self) -> String {
+        let status = stdout(&self.command(&["status"]).output().unwrap());
+        let run =
+            status.split_whitespace().find(|word| word.starts_with('r') && word.contains('-'));
+        run.unwrap_or_else(|| panic!("no run: {status}")).to_owned()
+    }
+
+    /// Until no agent has a process of a load.
+    pub(crate) fn wait_for_no_load(&self) {
+        for Ours(agent) in &self.agents {
+            let pid = agent.id();
+            let children = format!("/proc/{pid}/task/{pid}/children");
+            until("no process of a load is left", || {
+                std::fs::read_to_string(&children).unwrap().trim().is_empty()
+            });
+        }
     }
 }
 
@@ -290,11 +339,7 @@ fn a_controller_that_is_killed_leaves_agents_that_end_and_a_run_that_can_be_coll
     });
     // 3 s of 100/s until the timer, and one for what was not in the log yet.
     assert!(fleet.logged() - at_its_end < 450, "{} after {at_its_end}", fleet.logged());
-    let status = stdout(&joust(&["fleet", "status", "--fleet", &fleet.url()]).output().unwrap());
-    let run = status
-        .split_whitespace()
-        .find(|word| word.starts_with("rm") || word.starts_with('r') && word.contains('-'));
-    let run = run.unwrap_or_else(|| panic!("no run: {status}")).to_owned();
+    let run = fleet.run();
     let json = fleet.json();
     let collect =
         ["fleet", "collect", &run, "--fleet", &fleet.url(), "--json", json.to_str().unwrap()];
@@ -328,11 +373,7 @@ fn what_is_not_permitted_is_refused_and_nothing_is_sent() {
             errors.contains("the load did not begin: strict failed") && errors.contains(why),
             "{errors}"
         );
-        let agent = fleet.agents[0].0.id();
-        let children = format!("/proc/{agent}/task/{agent}/children");
-        until("no process of a load is left", || {
-            std::fs::read_to_string(&children).unwrap().trim().is_empty()
-        });
+        fleet.wait_for_no_load();
     }
     let (code, _, errors) = ended(fleet.load(&["-d", "2", "--agents", "2"]));
     assert_eq!(code, Some(1));
@@ -376,18 +417,7 @@ fn a_fleet_on_this_machine_comes_and_goes_with_one_command() {
 
 fn keys_and_certificates_of_init_admit_who_should_be_and_nobody_else() {
     let Some(mut fleet) = Fleet::start(0) else { return };
-    let made = fleet.folder.path().join("made");
-    let init = ["fleet", "init", made.to_str().unwrap(), "--host", "127.0.0.1", "--port"];
-    drop(fleet.broker.take());
-    let init = joust(&init).arg(fleet.port.to_string()).output().unwrap();
-    assert_eq!(init.status.code(), Some(0), "{}", said(&init));
-    let broker = Command::new("nats-server")
-        .args(["-c", "nats.conf"])
-        .current_dir(&made)
-        .stderr(Stdio::null())
-        .spawn()
-        .unwrap();
-    fleet.broker = Some(Ours(broker));
+    let made = fleet.secured();
     let config = made.join("agent.toml");
     let text = std::fs::read_to_string(&config).unwrap();
     std::fs::write(&config, text.replace("targets = []", "targets = [\"127.0.0.1\"]")).unwrap();

@@ -129,13 +129,18 @@ impl Net {
 
     /// `joust load --fleet` of so many agents.
     fn load(&self, agents: u32, args: &[&str]) -> Child {
+        self.load_through(&[], agents, args)
+    }
+
+    /// The same, started through others.
+    fn load_through(&self, through: &[&str], agents: u32, args: &[&str]) -> Child {
         let mut agents_answer = self.on(CONTROLLER, &[], env!("CARGO_BIN_EXE_joust"));
         agents_answer.args(["fleet", "agents", "--fleet", "nats://10.77.0.1:4222"]);
         let remark = format!("{agents} agents answered.");
         until("all agents answer", || {
             String::from_utf8_lossy(&agents_answer.output().unwrap().stdout).contains(&remark)
         });
-        let mut load = self.on(CONTROLLER, &[], env!("CARGO_BIN_EXE_joust"));
+        let mut load = self.on(CONTROLLER, through, env!("CARGO_BIN_EXE_joust"));
         load.args(["load", "http://10.77.0.2/", "--fleet", "nats://10.77.0.1:4222", "--json"]);
         load.arg(self.json()).args(args);
         load.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
@@ -303,6 +308,65 @@ fn an_agent_with_another_monotonic_clock_begins_with_the_others() {
     assert_eq!(net.answered_to(AGENT) + net.answered_to(AGENT + 1), 300);
 }
 
+fn an_agent_that_is_stopped_for_longer_than_its_dead_man_timer_loads_no_longer_and_says_what_it_did()
+ {
+    // The second is lost before it goes on.
+    for others_do in [250, 600] {
+        let Some(mut net) = Net::new(2) else { return };
+        let load =
+            ["-c", "4", "-d", "20", "--rate", "100/s", "--on-loss", "continue", "--dead-man", "3s"];
+        let load = net.load(2, &load);
+        net.wait_for(AGENT, 60);
+        let stopped = &net.processes[2];
+        stopped.signal("STOP");
+        let (before, others) = (net.answered_to(AGENT), net.answered_to(AGENT + 1));
+        // 50/s: it is stopped for 5 or 12 s.
+        net.wait_for(AGENT + 1, others + others_do);
+        let after = net.answered_to(AGENT);
+        // 3 s of 50/s, counted from when it heard its controller last, and what was not in the log yet.
+        assert!(after - before < 50 * 5, "it went on: {before}, {after}");
+        net.processes[2].signal("CONT");
+        let (code, report, errors) = ended(load);
+        assert_eq!(code, Some(3), "{report} {errors}");
+        net.end_server();
+        let record = net.record();
+        assert_eq!(net.answered_to(AGENT), after, "it began again");
+        let known = [known(&record, AGENT), known(&record, AGENT + 1)];
+        assert_eq!(known, [after, 1_000], "{report}");
+        let gaps = &agent(&record, AGENT).gaps;
+        assert!(gaps.last().is_some_and(|gap| gap.until.0 == 20_000_000_000), "{gaps:?}");
+        assert!(report.contains("INCOMPLETE"), "{report}");
+    }
+}
+
+/// The first has been up for a day longer than the second, so the instants of its clock are of the future.
+fn a_controller_with_another_monotonic_clock_takes_a_run_over() {
+    let Some(mut net) = Net::new(2) else { return };
+    let through = ["unshare", "--time", "--monotonic", "86400", "--fork", "--kill-child"];
+    let load = ["-c", "4", "-d", "14", "--rate", "100/s", "--dead-man", "5s"];
+    let load = Ours(net.load_through(&through, 2, &load));
+    net.wait_for(AGENT, 60);
+    let mut status = net.on(CONTROLLER, &[], env!("CARGO_BIN_EXE_joust"));
+    status.args(["fleet", "status", "--fleet", "nats://10.77.0.1:4222"]);
+    let status = String::from_utf8(status.output().unwrap().stdout).unwrap();
+    let run = status.split_whitespace().find(|word| word.starts_with('r') && word.contains('-'));
+    let run = run.unwrap_or_else(|| panic!("no run: {status}"));
+    drop(load);
+    let mut collect = net.on(CONTROLLER, &[], env!("CARGO_BIN_EXE_joust"));
+    collect.args(["fleet", "collect", run, "--fleet", "nats://10.77.0.1:4222", "--json"]);
+    let collect =
+        collect.arg(net.json()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let (code, report, errors) = ended(collect);
+    assert_eq!(code, Some(0), "{report} {errors}");
+    net.end_server();
+    let record = net.record();
+    for node in [AGENT, AGENT + 1] {
+        assert_eq!((known(&record, node), net.answered_to(node)), (700, 700), "a{node}");
+    }
+    let fleet = record.fleet.as_ref().unwrap();
+    assert!(fleet.is_whole() && fleet.clock_error().unwrap().0 < 50_000_000, "{fleet:?}");
+}
+
 fn a_full_disk_under_a_spool_is_told_and_the_result_is_whole() {
     let Some(mut net) = Net::new(0) else { return };
     net.add(AGENT);
@@ -338,6 +402,15 @@ fn fleets_in_a_network() {
         (
             "an_agent_with_another_monotonic_clock_begins_with_the_others",
             an_agent_with_another_monotonic_clock_begins_with_the_others as fn(),
+        ),
+        (
+            "an_agent_that_is_stopped_for_longer_than_its_dead_man_timer_loads_no_longer_and_says_what_it_did",
+            an_agent_that_is_stopped_for_longer_than_its_dead_man_timer_loads_no_longer_and_says_what_it_did
+                as fn(),
+        ),
+        (
+            "a_controller_with_another_monotonic_clock_takes_a_run_over",
+            a_controller_with_another_monotonic_clock_takes_a_run_over as fn(),
         ),
         (
             "a_full_disk_under_a_spool_is_told_and_the_result_is_whole",

@@ -79,3 +79,17 @@ fn quiet_and_plain_take_no_terminal() {
     let drawn = String::from_utf8_lossy(&plain.stderr);
     assert!(plain.status.success() && !drawn.contains(TAKEN), "{drawn:?}");
 }
+
+#[test]
+fn agents_of_a_fleet_are_on_the_screen() {
+    let Some(fleet) = crate::fleet::Fleet::start(2) else { return };
+    let url = fleet.url();
+    let load = ["--fleet", &url, "-d", "60", "-c", "4", "--think", "20ms"];
+    let mut running = on_terminal(fleet.server.as_ref().unwrap(), &load);
+    running.wait_for("lateness");
+    running.wait_for("a2");
+    running.wait_for(COLUMN);
+    running.press("q");
+    ends_in_order(running, 3);
+    fleet.wait_for_no_load();
+}

@@ -11,11 +11,13 @@ use crate::figures::{counted, grouped};
 use crate::load_shape::law;
 use crate::wording::plain;
 
+use super::agents::AgentFigures;
+
 /// Quantiles that are drawn; the longest is drawn beside them.
-pub(super) const QUANTILES: [f64; 3] = [0.50, 0.90, 0.99];
+pub(crate) const QUANTILES: [f64; 3] = [0.50, 0.90, 0.99];
 
 /// p50, p90, p99 and the longest response time; `None` if there are too few requests for it.
-pub(super) type Latency = [Option<Nanos>; QUANTILES.len() + 1];
+pub(crate) type Latency = [Option<Nanos>; QUANTILES.len() + 1];
 
 /// Most points of the history, an even number. Beyond it, neighbours are joined, so the memory is at most about 10 KB
 /// times this.
@@ -44,6 +46,8 @@ pub struct Live {
     whole: Stretch,
     last_second: Summary,
     whole_load: Summary,
+    /// Of a fleet, the worst first.
+    agents: Vec<AgentFigures>,
 }
 
 /// What happened in some neighbouring intervals.
@@ -51,6 +55,7 @@ pub struct Live {
 struct Stretch {
     start: Nanos,
     end: Nanos,
+    started: u64,
     ok: u64,
     errors: ErrorCounts,
     status: BTreeMap<u16, u64>,
@@ -69,14 +74,14 @@ pub(super) struct Point {
 
 /// The figures of a stretch.
 #[derive(Debug, Default, Clone, PartialEq)]
-pub(super) struct Summary {
+pub(crate) struct Summary {
     length: Nanos,
     ok: u64,
     bytes_read: u64,
-    pub(super) failed: u64,
+    pub(crate) failed: u64,
     /// CPU time of the generator over what its threads had of it, 0 to 1.
     pub(super) cpu_share: f64,
-    pub(super) latency: Latency,
+    pub(crate) latency: Latency,
 }
 
 impl Live {
@@ -93,6 +98,7 @@ impl Live {
             whole: Stretch::empty(Nanos::ZERO),
             last_second: Summary::default(),
             whole_load: Summary::default(),
+            agents: Vec::new(),
         }
     }
 
@@ -103,6 +109,17 @@ impl Live {
         self.whole_load = Summary::of(&self.whole, self.threads);
         self.add_to_history(&stretch);
         self.add_to_recent(stretch);
+    }
+
+    /// Takes in how the agents of a fleet stand, all of them.
+    pub fn set_agents(&mut self, agents: &[AgentFigures]) {
+        self.agents = agents.to_vec();
+        self.agents.sort_by(AgentFigures::worse_first);
+    }
+
+    /// The agents of a fleet, the worst first; empty without one.
+    pub(crate) fn agents(&self) -> &[AgentFigures] {
+        &self.agents
     }
 
     fn add_to_recent(&mut self, stretch: Stretch) {
@@ -159,16 +176,26 @@ impl Live {
         &self.points
     }
 
-    pub(super) fn last_second(&self) -> &Summary {
+    pub(crate) fn last_second(&self) -> &Summary {
         &self.last_second
     }
 
-    pub(super) fn whole_load(&self) -> &Summary {
+    pub(crate) fn whole_load(&self) -> &Summary {
         &self.whole_load
     }
 
-    pub(super) fn errors(&self) -> &ErrorCounts {
+    pub(crate) fn errors(&self) -> &ErrorCounts {
         &self.whole.errors
+    }
+
+    /// Requests started so far.
+    pub(crate) fn started(&self) -> u64 {
+        self.whole.started
+    }
+
+    /// Requests that ended well so far.
+    pub(crate) fn ok(&self) -> u64 {
+        self.whole.ok
     }
 
     /// Complete replies of the whole load, by status.
@@ -177,12 +204,12 @@ impl Live {
     }
 
     /// Response times of the whole load.
-    pub(super) fn response(&self) -> &Histogram {
+    pub(crate) fn response(&self) -> &Histogram {
         &self.whole.response
     }
 
     /// End of the last interval, since the start of the load.
-    pub(super) fn elapsed(&self) -> Nanos {
+    pub(crate) fn elapsed(&self) -> Nanos {
         self.whole.end
     }
 
@@ -280,6 +307,7 @@ impl Stretch {
         Self {
             start,
             end: start,
+            started: 0,
             ok: 0,
             errors: ErrorCounts::default(),
             status: BTreeMap::new(),
@@ -295,6 +323,7 @@ impl Stretch {
         Self {
             start: interval.start,
             end: interval.end(),
+            started: interval.started,
             ok: interval.ok,
             errors: interval.errors,
             status: interval.status.clone(),
@@ -306,6 +335,7 @@ impl Stretch {
 
     fn join(&mut self, next: &Self) {
         self.end = next.end;
+        self.started += next.started;
         self.ok += next.ok;
         self.errors.merge(&next.errors);
         for (status, count) in &next.status {
@@ -382,7 +412,7 @@ impl Summary {
         self.ok + self.failed
     }
 
-    pub(super) fn rate_per_s(&self) -> f64 {
+    pub(crate) fn rate_per_s(&self) -> f64 {
         self.by_second(self.ok)
     }
 

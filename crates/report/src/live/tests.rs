@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
-use record::{Engine, Interval, LoadPlan, LoadStop};
+use record::{Engine, Interval, LoadPlan, LoadStop, Share};
 use units::Nanos;
 
 use super::*;
@@ -259,6 +259,53 @@ fn statuses_and_the_distribution_of_response_times_are_seen_while_the_load_runs(
     }
 }
 
+/// Agents, of which some run and the last ones are in trouble.
+fn agents(n: u32) -> Vec<AgentFigures> {
+    let agent = |index: u32| AgentFigures {
+        name: format!("load-{}.example", index + 1),
+        share: Share { index, of: n },
+        state: match n - index {
+            1 => AgentState::Lost,
+            2 => AgentState::Suspect,
+            _ => AgentState::Running,
+        },
+        rate_per_s: (index > 0).then_some(1_000.0),
+        lateness: (index > 0).then_some(Nanos::from_micros(20 + u64::from(index))),
+        clock_error: Some(Nanos::from_micros(90)),
+    };
+    (0..n).map(agent).collect()
+}
+
+#[test]
+fn the_worst_of_many_agents_are_on_a_small_screen_beside_both_charts() {
+    let mut live = Load { rate_per_s: 40_000, n_intervals: 53, dying: 0..0 }.live();
+    live.set_agents(&agents(100));
+    let text = frame(&live, &View::default(), 80, 24).backend().to_string();
+    let lines: Vec<&str> = text.lines().map(|line| line.trim_matches(['"', ' '])).collect();
+    let at = lines.iter().position(|line| line.starts_with("agent ")).expect(&text);
+    let words = |line: &str| line.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert_eq!(words(lines[at]), "agent state requests/s lateness clock error share");
+    assert_eq!(words(lines[at + 1]), "load-100.example lost 1,000 119us 90us 100/100");
+    assert_eq!(words(lines[at + 2]), "load-99.example suspect 1,000 118us 90us 99/100");
+    assert_eq!(words(lines[at + 3]), "load-98.example running 1,000 117us 90us 98/100");
+    assert_eq!(lines[at + 6], "95 more agents: 95 running", "{text}");
+    for chart in ["Requests/s", "Response time"] {
+        assert!(lines.iter().any(|line| line.starts_with(chart)), "{chart}\n{text}");
+    }
+    // Few of them leave no line for others.
+    live.set_agents(&agents(3));
+    let text = frame(&live, &View::default(), 80, 24).backend().to_string();
+    assert!(!text.contains("more agents") && text.contains("load-1.example"), "{text}");
+}
+
+#[test]
+fn where_no_table_fits_agents_are_counted() {
+    let mut live = Load { rate_per_s: 1_000, n_intervals: 20, dying: 0..0 }.live();
+    live.set_agents(&agents(4));
+    let text = frame(&live, &View::default(), 80, 12).backend().to_string();
+    assert!(text.contains("4 agents: 1 lost, 1 suspect and 2 running"), "{text}");
+}
+
 proptest! {
     #[test]
     fn no_size_and_no_load_makes_a_frame_panic(
@@ -267,8 +314,10 @@ proptest! {
         rate_per_s in prop_oneof![Just(0u64), Just(30), Just(20_000)],
         n_intervals in prop_oneof![Just(0u64), Just(1), Just(2), Just(120)],
         (help, frozen, unicode, distribution) in any::<(bool, bool, bool, bool)>(),
+        n_agents in prop_oneof![Just(0u32), Just(1), Just(3), Just(300)],
     ) {
-        let live = Load { rate_per_s, n_intervals, dying: 1..2 }.live();
+        let mut live = Load { rate_per_s, n_intervals, dying: 1..2 }.live();
+        live.set_agents(&agents(n_agents));
         let view = View { help, frozen, unicode, colour: unicode, distribution };
         frame(&live, &view, width, height);
     }
