@@ -134,9 +134,11 @@ pub struct ServerUse {
 }
 
 impl ServerUse {
-    /// CPU time per request, in microseconds; `None` without requests.
+    /// CPU time per request, in microseconds; `None` without requests, and where the kernel counted none for them: the
+    /// time of a few hundred requests can be below what it resolves.
     pub fn cpu_us_per_request(&self) -> Option<f64> {
-        (self.requests > 0).then(|| self.cpu.as_micros_f64() / self.requests as f64)
+        (self.requests > 0 && self.cpu > Nanos::ZERO)
+            .then(|| self.cpu.as_micros_f64() / self.requests as f64)
     }
 
     /// Share of the available time of its CPUs that it used, 0 to 1.

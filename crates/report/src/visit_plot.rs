@@ -12,6 +12,8 @@ use crate::wording::name_of;
 
 /// Width in units of the drawing.
 pub(crate) const WIDTH: f64 = 470.0;
+/// From the middle of a lane to where its visits end.
+const EDGE: f64 = LANE * 0.42;
 /// Width of a character beside an arrow.
 const CHAR: f64 = 6.5;
 const PLOT: (f64, f64) = (136.0, 392.0);
@@ -37,7 +39,7 @@ pub(crate) fn visit_plot<'a>(
     let mut svg = Svg::default();
     for (at, lane) in lanes.iter().enumerate() {
         let middle = TOP + (at as f64 + 0.5) * LANE;
-        let y = Scale::linear((-span, span), (middle + LANE * 0.42, middle - LANE * 0.42));
+        let y = Scale::linear((-span, span), (middle + EDGE, middle - EDGE));
         draw_lane(&mut svg, record, *lane, metric, &x, &y);
         svg.line("rule", (0.0, middle + LANE / 2.0), (WIDTH, middle + LANE / 2.0));
     }
@@ -113,8 +115,8 @@ fn draw_lane(
     let counts = |visit: &&record::Visit| {
         visit.contender == standing.index && visit.state != VisitState::Disturbed
     };
-    // Where the last value beside an arrow ends, at the lower and the upper edge.
-    let mut written = [f64::NEG_INFINITY; 2];
+    // Arrows at the lower and at the upper edge, with their values.
+    let mut arrows = [Vec::new(), Vec::new()];
     for visit in record.visits.iter().filter(counts) {
         let at = x.at(f64::from(visit.block));
         let (block, position) = (visit.block + 1, visit.position + 1);
@@ -126,14 +128,8 @@ fn draw_lane(
                 if y.holds(off) {
                     svg.dot("visit", (at, y.at(off)), 3.6, &title);
                 } else {
-                    let value = shown(metric, Some(value));
-                    let last = &mut written[usize::from(off > 0.0)];
-                    let has_room = at >= *last;
-                    if has_room {
-                        *last = at + 14.0 + value.chars().count() as f64 * CHAR;
-                    }
-                    let value = has_room.then_some(value.as_str());
-                    beyond(svg, (at, y.at(off)), off.signum(), value, &title);
+                    arrows[usize::from(off > 0.0)].push((at, shown(metric, Some(value))));
+                    beyond(svg, (at, y.at(off)), off.signum(), &title);
                 }
             }
             _ => {
@@ -144,18 +140,28 @@ fn draw_lane(
             }
         }
     }
+    let [lower, upper] = arrows;
+    values(svg, lower, centre + EDGE - 1.0);
+    values(svg, upper, centre - EDGE + 7.0);
 }
 
-/// A visit beyond its lane: an arrow in its direction, with its value.
-fn beyond(svg: &mut Svg, (x, y): (f64, f64), way: f64, value: Option<&str>, title: &str) {
+/// A visit beyond its lane: an arrow in its direction.
+fn beyond(svg: &mut Svg, (x, y): (f64, f64), way: f64, title: &str) {
     let tip = y - 1.0 * way;
     svg.path("lost-way", &[(x, tip), (x - 4.5, tip + 7.0 * way), (x + 4.5, tip + 7.0 * way)], true);
-    if let Some(value) = value {
-        let (anchor, from) =
-            if x > PLOT.1 - 50.0 { (Anchor::End, x - 7.0) } else { (Anchor::Start, x + 7.0) };
-        svg.text("t guided", (from, y + 3.0 + 4.0 * way), anchor, value);
-    }
     svg.dot("target", (x, y), 7.0, title);
+}
+
+/// Values of arrows of one edge, each at the right of its arrow, where neither the next arrow nor the end of the plot is
+/// in the way.
+fn values(svg: &mut Svg, mut arrows: Vec<(f64, String)>, y: f64) {
+    arrows.sort_by(|a, b| a.0.total_cmp(&b.0));
+    for (index, (x, value)) in arrows.iter().enumerate() {
+        let next = arrows.get(index + 1).map_or(PLOT.1, |(x, _)| x - 7.0);
+        if x + 7.0 + value.chars().count() as f64 * CHAR <= next {
+            svg.text("t guided", (x + 7.0, y), Anchor::Start, value);
+        }
+    }
 }
 
 fn blocks_axis(svg: &mut Svg, x: &Scale, last_block: u32, bottom: f64) {
