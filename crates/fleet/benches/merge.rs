@@ -69,7 +69,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         }
         spent += begun.elapsed();
     }
-    check(&tally, &ids, windows)?;
+    check(&mut tally, &ids, windows)?;
     let (seconds, megabytes) = (spent.as_secs_f64(), peak_megabytes()?);
     let each = bytes as u64 / (agents * windows).max(1);
     println!(
@@ -82,7 +82,7 @@ fn main() -> Result<(), Box<dyn Error>> {
 }
 
 /// Nothing is missing and nothing counted twice.
-fn check(tally: &Tally, ids: &[Id], windows: u64) -> Result<(), Box<dyn Error>> {
+fn check(tally: &mut Tally, ids: &[Id], windows: u64) -> Result<(), Box<dyn Error>> {
     let agents = ids.len() as u64;
     let totals = AgentTotals {
         messages: windows,

@@ -550,13 +550,13 @@ impl<'a> Controller<'a> {
     /// Shows each window once it is whole, or late; all of them when the run is over.
     fn show(&mut self, watch: &mut dyn Watch, is_over: bool) {
         while self.tally.last_window().is_some_and(|last| self.shown <= last) {
-            let is_late = is_over || self.tally.window(self.shown + SHOWN_AFTER).is_some();
-            match self.tally.window(self.shown) {
-                Some((sum, agents)) if agents == self.state.agents.len() || is_late => {
-                    watch.window(sum);
-                }
-                None if is_late => {}
-                _ => return,
+            let is_late = is_over || self.tally.agents_of(self.shown + SHOWN_AFTER).is_some();
+            let agents = self.tally.agents_of(self.shown);
+            if agents != Some(self.state.agents.len()) && !is_late {
+                return;
+            }
+            if let Some(sum) = self.tally.window(self.shown) {
+                watch.window(sum);
             }
             self.shown += 1;
         }

@@ -7,13 +7,14 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use record::Interval;
+use stats::HistogramSum;
 use units::Nanos;
 
 use crate::coverage::{Cell, Coverage, WINDOW};
 use crate::ids::Id;
 use crate::message::{AgentTotals, Content, FrameError, Message, Part, Window};
 
-/// Windows whose histograms are kept open for adding, 0.5 MB each; others are packed, 10 KB each.
+/// Windows whose latencies are summed bucket by bucket, 0.5 MB each; others are packed, 10 KB each.
 const OPEN_MAX: usize = 16;
 /// Windows after the planned end in which replies may come that were in flight. They are in the sums, and no cell waits
 /// for them.
@@ -45,13 +46,21 @@ pub enum Taken {
     Foreign,
 }
 
+/// Latencies that are not in the sum of their window yet.
+#[derive(Debug, Default)]
+struct OpenLatencies {
+    service: HistogramSum,
+    response: HistogramSum,
+}
+
 /// The windows of a run so far.
 #[derive(Debug)]
 pub struct Tally {
     expected: Expected,
+    /// The sums, without what is in `open`.
     windows: BTreeMap<u32, Interval>,
-    /// Windows whose histograms are open, the last used at the end.
-    open: VecDeque<u32>,
+    /// Latencies of windows that messages come of, the last used at the end.
+    open: VecDeque<(u32, OpenLatencies)>,
     agents: BTreeMap<Id, OfAgent>,
     conflicts: u64,
     foreign: u64,
@@ -162,17 +171,29 @@ impl Tally {
             self.windows.entry(number).or_insert_with(|| Interval::packed(start, Nanos::ZERO));
         // Parts of a window may come in any order.
         sum.length = sum.length.max(happened.end().saturating_sub(start));
-        sum.service.unpack();
-        sum.response.unpack();
-        sum.merge(happened);
-        self.open.retain(|open| *open != number);
-        self.open.push_back(number);
+        sum.merge_counts(happened);
+        let known = self.open.iter().position(|(open, _)| *open == number);
+        let (_, mut latencies) = known
+            .and_then(|index| self.open.remove(index))
+            .unwrap_or_else(|| (number, OpenLatencies::default()));
+        latencies.service.add(&happened.service);
+        latencies.response.add(&happened.response);
+        self.open.push_back((number, latencies));
         if self.open.len() > OPEN_MAX {
-            let longest_unused = self.open.pop_front().expect("it has one more");
-            let packed = self.windows.get_mut(&longest_unused).expect("it was added");
-            packed.service.pack();
-            packed.response.pack();
+            let (longest_unused, _) = self.open[0];
+            self.close(longest_unused);
         }
+    }
+
+    /// Puts the latencies of a window into its sum.
+    fn close(&mut self, number: u32) {
+        let index = self.open.iter().position(|(open, _)| *open == number);
+        let Some((_, mut latencies)) = index.and_then(|index| self.open.remove(index)) else {
+            return;
+        };
+        let sum = self.windows.get_mut(&number).expect("a window that is open was added");
+        sum.service.merge(&latencies.service.take());
+        sum.response.merge(&latencies.response.take());
     }
 
     /// A controller that took over commands with this fencing number.
@@ -205,16 +226,26 @@ impl Tally {
         self.windows.last_key_value().map(|(number, _)| *number)
     }
 
-    /// The sum of one window, and how many agents it is of.
-    pub fn window(&self, number: u32) -> Option<(&Interval, usize)> {
+    /// How many agents a window is of so far; `None` if nothing of it came.
+    pub fn agents_of(&self, number: u32) -> Option<usize> {
         let has = |agent: &&OfAgent| {
             agent.cells.get(number as usize).is_some_and(|cell| *cell != Cell::Missing)
         };
-        self.windows.get(&number).map(|sum| (sum, self.agents.values().filter(has).count()))
+        self.windows.contains_key(&number).then(|| self.agents.values().filter(has).count())
+    }
+
+    /// The sum of one window.
+    pub fn window(&mut self, number: u32) -> Option<&Interval> {
+        self.close(number);
+        self.windows.get(&number)
     }
 
     /// The sum of all agents in each window, in order.
-    pub fn windows(&self) -> impl Iterator<Item = (u32, &Interval)> {
+    pub fn windows(&mut self) -> impl Iterator<Item = (u32, &Interval)> {
+        while let Some((number, _)) = self.open.front() {
+            let number = *number;
+            self.close(number);
+        }
         self.windows.iter().map(|(number, sum)| (*number, sum))
     }
 
@@ -311,7 +342,7 @@ mod tests {
         }
     }
 
-    fn sums(tally: &Tally) -> Vec<(u32, Interval)> {
+    fn sums(tally: &mut Tally) -> Vec<(u32, Interval)> {
         tally.windows().map(|(number, sum)| (number, sum.clone())).collect()
     }
 
@@ -338,9 +369,9 @@ mod tests {
             }
             let again = order.iter().filter(|&&n| shuffled.take(&messages[n].encode(), false).unwrap() == Taken::Again).count();
             prop_assert_eq!(again, 60);
-            prop_assert_eq!(sums(&straight), sums(&shuffled));
+            prop_assert_eq!(sums(&mut straight), sums(&mut shuffled));
             prop_assert_eq!(straight.coverage(), shuffled.coverage());
-            let ok: u64 = sums(&straight).iter().map(|(_, sum)| sum.ok).sum();
+            let ok: u64 = sums(&mut straight).iter().map(|(_, sum)| sum.ok).sum();
             prop_assert_eq!(ok, micros.iter().map(|one| one.len() as u64).sum::<u64>());
             let of_one = |at: usize| messages.iter().skip(at).step_by(3);
             let totals = AgentTotals {
@@ -362,7 +393,7 @@ mod tests {
             tally.take(&window("a-1", 0, 0, &[5, 6]).encode(), false).unwrap(),
             Taken::Conflicts
         );
-        assert_eq!((tally.conflicts(), sums(&tally)[0].1.ok), (1, 1));
+        assert_eq!((tally.conflicts(), sums(&mut tally)[0].1.ok), (1, 1));
     }
 
     #[test]
@@ -378,7 +409,7 @@ mod tests {
         ] {
             assert_eq!(tally.take(&foreign.encode(), false).unwrap(), Taken::Foreign);
         }
-        assert_eq!((tally.foreign(), sums(&tally).len()), (4, 0));
+        assert_eq!((tally.foreign(), sums(&mut tally).len()), (4, 0));
     }
 
     #[test]
@@ -387,7 +418,7 @@ mod tests {
         for number in 0..2 {
             tally.take(&window("a-1", number.into(), number, &[5]).encode(), false).unwrap();
         }
-        assert_eq!((sums(&tally).len(), tally.coverage().rows[&id].len()), (2, 1));
+        assert_eq!((sums(&mut tally).len(), tally.coverage().rows[&id].len()), (2, 1));
         let totals =
             AgentTotals { messages: 2, windows: 1, started: 4, done: 4, interrupted: false };
         assert!(tally.is_whole(&id, totals));

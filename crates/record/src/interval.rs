@@ -66,6 +66,13 @@ impl Interval {
     /// Adds what happened in `other`; start and length stay. Intervals of different threads are the same span; a caller
     /// that joins neighbours sets the length itself.
     pub fn merge(&mut self, other: &Self) {
+        self.merge_counts(other);
+        self.service.merge(&other.service);
+        self.response.merge(&other.response);
+    }
+
+    /// The same without latencies, for a caller that adds those in another way.
+    pub fn merge_counts(&mut self, other: &Self) {
         self.started += other.started;
         self.ok += other.ok;
         self.errors.merge(&other.errors);
@@ -79,8 +86,6 @@ impl Interval {
         for (sum, more) in self.ok_by_thread.iter_mut().zip(&other.ok_by_thread) {
             *sum += more;
         }
-        self.service.merge(&other.service);
-        self.response.merge(&other.response);
     }
 
     /// Assigns all of it to one of several threads.

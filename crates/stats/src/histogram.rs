@@ -10,7 +10,7 @@ use hdrhistogram::serialization::{Deserializer, Serializer, V2DeflateSerializer}
 use units::Nanos;
 
 use crate::hdr_v2;
-use crate::packed::{Packed, SPAN_MAX};
+use crate::packed::{Packed, SPAN_MAX, number_of};
 
 /// Counts of time spans, 1 ns to one hour, each within 0.1 % of its true value (three digits).
 /// All histograms have the same bounds, so merging is exact.
@@ -52,11 +52,6 @@ impl Histogram {
         if let Counts::Open(_) = self.counts {
             self.counts = Counts::Packed(Packed::of(self.buckets()));
         }
-    }
-
-    /// Makes it ready for many records or merges, which then cost less each.
-    pub fn unpack(&mut self) {
-        self.open_mut();
     }
 
     /// Adds one span. A span of zero counts as one nanosecond.
@@ -219,6 +214,23 @@ impl Histogram {
         let packed = Packed::parse(bytes)
             .ok_or_else(|| DecodeError("its buckets are damaged".to_owned()))?;
         Ok(Self { counts: Counts::Packed(packed) })
+    }
+
+    /// A histogram that is kept small.
+    pub(crate) fn of_packed(packed: Packed) -> Self {
+        Self { counts: Counts::Packed(packed) }
+    }
+
+    /// Number and count of each bucket that is not empty, in rising order.
+    pub(crate) fn each_bucket(&self, mut take: impl FnMut(u64, u64)) {
+        match &self.counts {
+            Counts::Open(_) => {
+                self.buckets().for_each(|(span, count)| take(number_of(span), count));
+            }
+            Counts::Packed(packed) => {
+                packed.numbers().for_each(|(number, count)| take(number, count))
+            }
+        }
     }
 
     fn open(&self) -> Cow<'_, Open> {

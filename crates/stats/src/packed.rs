@@ -35,7 +35,7 @@ const HALF: u64 = 1 << HALF_BITS;
 const HALF_BITS: u32 = 10;
 
 /// Number of the bucket that holds a span.
-fn number_of(span: Nanos) -> u64 {
+pub(crate) fn number_of(span: Nanos) -> u64 {
     // Of a span with more than 11 bits, the 11 highest say which bucket it is in.
     let shift = (u64::BITS - (span.0 | HALF).leading_zeros()) - (HALF_BITS + 1);
     (u64::from(shift) << HALF_BITS) + (span.0 >> shift)
@@ -76,7 +76,7 @@ impl Packed {
     }
 
     /// Packs buckets by their numbers, which rise.
-    fn of_numbers(buckets: impl Iterator<Item = (u64, u64)>) -> Self {
+    pub(crate) fn of_numbers(buckets: impl Iterator<Item = (u64, u64)>) -> Self {
         let (mut bytes, mut total, mut before) = (Vec::new(), 0, 0);
         for (number, count) in buckets {
             let (rise, count) = (number - before, count.min(COUNT_MAX));
@@ -134,7 +134,7 @@ impl Packed {
     }
 
     /// Number and count of each bucket, in rising order.
-    fn numbers(&self) -> impl Iterator<Item = (u64, u64)> {
+    pub(crate) fn numbers(&self) -> impl Iterator<Item = (u64, u64)> {
         let (mut rest, mut number) = (&*self.bytes, 0);
         std::iter::from_fn(move || {
             let (rise, count) = bucket(&mut rest)?;
