@@ -37,7 +37,10 @@ of_load() {
   # shellcheck disable=SC2086
   "$joust" serve --fixed 3361 --listen 127.0.0.1:0 --set MaxKeepAliveRequests=0 $flags >"$folder/address" &
   server=$!
-  until grep -q http "$folder/address"; do sleep 0.05; done
+  for _ in $(seq 200); do
+    grep -q http "$folder/address" && break
+    sleep 0.05
+  done
   "$joust" load "$(grep -o 'http[^ ]*' "$folder/address")" "$@" --json "$folder/load.json" || test $? -eq 3
   kill "$server" && wait "$server" || true
   server=

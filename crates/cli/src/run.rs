@@ -98,6 +98,7 @@ pub fn main(args: &Args) -> Result<Ended, Trouble> {
     if brief.is_some() {
         brief::all_here(&runner::here(&plan, &joust_binary).map_err(trouble)?.1)?;
     }
+    let allowed = sys::affinity::allowed().into_diagnostic().map_err(Trouble::failed)?;
     #[cfg(feature = "fleet")]
     let elsewhere = fleet::elsewhere(&args.fleet)?;
     #[cfg(not(feature = "fleet"))]
@@ -129,23 +130,28 @@ pub fn main(args: &Args) -> Result<Ended, Trouble> {
         trouble(error)
     })?;
     drop(screen);
+    // No server runs any more that this could disturb. Where it is refused, reports take longer.
+    sys::affinity::pin(&allowed).ok();
     if run.visits.is_empty() && matches!(run.ending, Ending::Incomplete { .. }) {
         return Ok(nothing_measured(&folder, options.earlier.is_none(), brief.is_some()));
     }
-    finish(run, &folder, args.quiet)
+    finish(run, &folder, args)
 }
 
 /// Saves the run, shows it, and adds it to the history.
-fn finish(mut run: RunRecord, folder: &ResultsFolder, quiet: bool) -> Result<Ended, Trouble> {
+fn finish(mut run: RunRecord, folder: &ResultsFolder, args: &Args) -> Result<Ended, Trouble> {
+    let quiet = args.quiet;
+    let again = resume_command(folder.path());
+    #[cfg(feature = "fleet")]
+    let again = again + &args.fleet.again();
     if let Ending::Incomplete { reason } = &mut run.ending {
-        reason.push_str(&format!("; `{}` continues it", resume_command(folder.path())));
+        reason.push_str(&format!("; `{again}` continues it"));
     }
     let saved = save(folder, &run);
     if saved.is_ok() {
         folder.remove(journal::NAME);
     }
     if matches!(run.ending, Ending::Incomplete { .. }) || saved.is_err() {
-        let again = resume_command(folder.path());
         crate::terminal::say(&format!(
             "joust: the finished visits are kept; `{again}` continues the run"
         ));
@@ -331,7 +337,8 @@ fn trouble(error: LabError) -> Trouble {
             "{error}"
         )),
         LabError::OutOfReach { .. } => Trouble::usage(miette!(
-            help = "start it yourself at an address that they reach, and name its URL as the contender",
+            help =
+                "start it yourself at the address of --address, and name its URL as the contender",
             "{error}"
         )),
         LabError::Earlier { .. } | LabError::Refused { .. } => Trouble::usage(miette!("{error}")),

@@ -78,11 +78,14 @@ pub fn read_run(path: &Path) -> Result<(PathBuf, RunRecord), Trouble> {
 
 /// The command that continues the run in a folder.
 pub fn resume_command(folder: &Path) -> String {
-    let folder = folder.display().to_string();
-    // Quoted for a shell.
+    format!("joust run --resume {}", quoted(&folder.display().to_string()))
+}
+
+/// A word for a shell.
+pub fn quoted(word: &str) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "/._-+,:@%".contains(c);
-    match folder.chars().all(is_plain) {
-        true => format!("joust run --resume {folder}"),
-        false => format!("joust run --resume '{}'", folder.replace('\'', "'\\''")),
+    match !word.is_empty() && word.chars().all(is_plain) {
+        true => word.to_owned(),
+        false => format!("'{}'", word.replace('\'', "'\\''")),
     }
 }

@@ -113,10 +113,11 @@ impl OtherCpu {
         let ours = ours.iter().map(|time| time.num_microseconds()).sum::<i64>().unsigned_abs();
         let text = std::fs::read_to_string("/proc/stat").expect("/proc is mounted");
         let all = text.lines().next().expect("its first line is of all CPUs");
-        // proc_stat(5), in ticks of 10 ms: user, nice, system, idle, iowait, irq, softirq, steal.
+        // proc_stat(5), in ticks of 10 ms: user, nice, system, idle, iowait, irq, softirq, steal. Interrupts count as
+        // nobody's: some kernels charge those of our own load to no process.
         let ticks = all.split_whitespace().skip(1).map(|ticks| ticks.parse::<u64>().unwrap());
         let busy: u64 =
-            ticks.take(8).enumerate().map(|(i, n)| if matches!(i, 3 | 4) { 0 } else { n }).sum();
+            ticks.take(8).enumerate().map(|(i, n)| if matches!(i, 3..=6) { 0 } else { n }).sum();
         let used = Duration::from_millis(busy * 10).saturating_sub(Duration::from_micros(ours));
         Self { used, at: Instant::now() }
     }

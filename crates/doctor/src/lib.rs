@@ -45,7 +45,7 @@ mod simulated;
 mod testdata;
 
 pub use attribution::attribute;
-pub use checks::{CHECKS, Check, RATE_NOT_REACHED, SILENT_AT_END, spares};
+pub use checks::{CHECKS, Check, ON_THE_GENERATOR, RATE_NOT_REACHED, SILENT_AT_END, spares};
 pub use evidence::Evidence;
 pub use single::examine_load;
 
@@ -238,6 +238,7 @@ mod tests {
         }
         let names: BTreeSet<&str> = CHECKS.iter().map(|check| check.name).collect();
         assert_eq!(names.len(), CHECKS.len(), "names are unique");
+        assert!(ON_THE_GENERATOR.iter().all(|name| names.contains(name)));
         assert!(ABOUT_PAIRS.iter().all(|name| names.contains(name)));
     }
 

@@ -431,7 +431,7 @@ impl Conductor {
                 Some(Answer::Free) => format!("{id} left the run"),
                 _ => match self.times.standing(member.heard, now) {
                     Standing::Lost { since } if is_before || self.on_loss == OnLoss::Abort => {
-                        format!("{id} was lost: not heard since {since} of the run's clock")
+                        format!("{id} was lost: not heard for {}", now.saturating_sub(since))
                     }
                     _ => return None,
                 },

@@ -19,13 +19,18 @@ use record::CpuLayout;
 /// # Errors
 /// The kernel has more than 1024 CPUs.
 pub fn layout() -> io::Result<CpuLayout> {
+    Ok(divide(&with_cores()?))
+}
+
+/// The CPUs that this process may use, in rising order, each with the lowest CPU of its core.
+fn with_cores() -> io::Result<Vec<(u32, u32)>> {
     let allowed = sys::affinity::allowed()?;
     let siblings = |cpu: u32| {
         let dir = format!("/sys/devices/system/cpu/cpu{cpu}/topology/thread_siblings_list");
         let text = std::fs::read_to_string(Path::new(&dir)).unwrap_or_default();
         parse_list(text.trim()).first().copied().unwrap_or(cpu)
     };
-    Ok(divide(&allowed.iter().map(|&cpu| (cpu, siblings(cpu))).collect::<Vec<_>>()))
+    Ok(allowed.iter().map(|&cpu| (cpu, siblings(cpu))).collect())
 }
 
 /// How they are divided if the generator runs on other machines: the lab keeps the core of CPU 0, or of the lowest that
@@ -34,14 +39,22 @@ pub fn layout() -> io::Result<CpuLayout> {
 /// # Errors
 /// The kernel has more than 1024 CPUs.
 pub fn without_generator() -> io::Result<CpuLayout> {
-    let CpuLayout { server, client, .. } = layout()?;
-    let mut all = [client, server].concat();
-    all.sort_unstable();
-    let kept = all.remove(0);
-    Ok(match all.is_empty() {
-        true => CpuLayout { server: vec![kept], client: vec![kept], shared: true },
-        false => CpuLayout { server: all, client: vec![kept], shared: false },
-    })
+    Ok(keep_a_core(&with_cores()?))
+}
+
+fn keep_a_core(cpus: &[(u32, u32)]) -> CpuLayout {
+    let core = cpus.iter().min().map(|&(_, core)| core);
+    let (mut kept, mut left): (Vec<u32>, Vec<u32>) = (Vec::new(), Vec::new());
+    for &(cpu, of) in cpus {
+        if Some(of) == core { kept.push(cpu) } else { left.push(cpu) }
+    }
+    if left.is_empty() && kept.len() > 1 {
+        // A single core: splitting its hardware threads is better than sharing one.
+        left = kept.split_off(1);
+    }
+    // With one CPU, the lab's own work is all that the server shares it with.
+    let server = if left.is_empty() { kept.clone() } else { left };
+    CpuLayout { server, client: kept, shared: false }
 }
 
 /// Divides CPUs, each given with the number of its core.
@@ -85,6 +98,21 @@ mod tests {
     fn divided(cpus: &[(u32, u32)]) -> (Vec<u32>, Vec<u32>, bool) {
         let layout = divide(cpus);
         (layout.server, layout.client, layout.shared)
+    }
+
+    #[test]
+    fn the_lab_keeps_one_core_and_servers_get_the_others_whole() {
+        let kept = |cpus: &[(u32, u32)]| {
+            let CpuLayout { server, client, shared } = keep_a_core(cpus);
+            assert!(!shared, "no generator shares it");
+            (server, client)
+        };
+        // Two cores of two threads, numbered as most machines do.
+        let threads = [(0, 0), (1, 1), (2, 0), (3, 1)];
+        assert_eq!(kept(&threads), (vec![1, 3], vec![0, 2]));
+        assert_eq!(kept(&[(4, 4), (5, 5), (6, 6)]), (vec![5, 6], vec![4]));
+        assert_eq!(kept(&[(0, 0), (1, 0)]), (vec![1], vec![0]));
+        assert_eq!(kept(&[(1, 1)]), (vec![1], vec![1]));
     }
 
     #[test]

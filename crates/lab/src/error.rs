@@ -95,7 +95,7 @@ pub enum LabError {
     #[error("{0}")]
     Elsewhere(String),
     /// A contender listens where other machines cannot reach it.
-    #[error("{contender} listens at 127.0.0.1 only, where other machines cannot reach it")]
+    #[error("{contender} is reached at this machine's loopback only, and not from other machines")]
     OutOfReach {
         /// Its name.
         contender: String,

@@ -156,6 +156,29 @@ pub(crate) fn check_machine(earlier: &Journal, now: &Facts) -> Result<(), LabErr
     Err(LabError::Earlier { path: PathBuf::from(&earlier.plan.name), reason })
 }
 
+/// The fact that names who makes the load, if other machines do.
+pub(crate) const GENERATORS: &str = "generators";
+
+/// Refuses to resume from visits whose load came from elsewhere than it would now.
+///
+/// # Errors
+/// [`LabError::Earlier`], which names both.
+pub(crate) fn check_generators(earlier: &Journal, now: &Facts) -> Result<(), LabError> {
+    let of = |facts: &Facts| facts.named.get(GENERATORS).cloned();
+    let (then, now) = (of(&earlier.facts), of(now));
+    if then == now {
+        return Ok(());
+    }
+    let here = || "this machine".to_owned();
+    let reason = format!(
+        "its load came from {} and would now come from {}: continue it with the --fleet, --address and agents that it \
+         had, or start a new run",
+        then.unwrap_or_else(here),
+        now.unwrap_or_else(here)
+    );
+    Err(LabError::Earlier { path: PathBuf::from(&earlier.plan.name), reason })
+}
+
 /// Refuses to resume from visits that were made with another joust, other server versions, on other CPUs or over
 /// another network: ratios would mix both.
 ///

@@ -10,10 +10,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::channel;
 
 use record::{
-    Contender, ContenderFacts, CpuLayout, ExpectedBody, Finding, LoadPlan, LoadRecord, Plan,
-    RunRecord, SearchPlan, UserSkip, Visit, VisitState, Workload,
+    Contender, ContenderFacts, CpuLayout, ExpectedBody, Finding, FleetUse, LoadPlan, LoadRecord,
+    Plan, RunRecord, SearchPlan, UserSkip, Visit, VisitState, Workload,
 };
-use units::{Nanos, Share};
+use units::Nanos;
 
 use crate::adapters::{Adapter, Found, Role};
 use crate::clients::{self, Bench, Client, Order};
@@ -32,6 +32,9 @@ use crate::{by_tool, capacity};
 
 /// Longest time that a server may take for its first answer.
 const START_MAX: Nanos = Nanos::from_secs(20);
+/// How often a visit is made again because a part of its load is missing: an agent that is lost each time is the end of
+/// the run, which can be resumed.
+const INCOMPLETE_MAX: u32 = 2;
 /// The same as a fraction of a short budget: a server that never answers must leave time for the others.
 const START_OF_BUDGET: u64 = 4;
 /// The minimum, because a JVM needs it.
@@ -78,6 +81,8 @@ pub(crate) struct Machine<'a> {
     killed: BTreeSet<usize>,
     /// Messages for the user that have not been shown yet.
     notes: Vec<String>,
+    /// What is missing of the load of the visit that was made last, which makes it no visit.
+    incomplete: Option<String>,
 }
 
 /// Load tools other than ours, by name.
@@ -143,10 +148,15 @@ impl MachineLayout {
     ) -> Result<Self, LabError> {
         let place = Place::Machines(elsewhere.address);
         // A server that runs already may be anywhere, and its URL says where it is reached.
-        let is_here = |one: &Installed| one.adapter.role == Role::AnyProgram;
-        if let Some(bound) = installed.iter().position(is_here) {
-            let contender = plan.contenders[bound].name.clone();
-            return Err(LabError::OutOfReach { contender });
+        let is_bound = |(one, contender): &(&Installed, &Contender)| match one.adapter.role {
+            Role::Server => false,
+            Role::AnyProgram => true,
+            Role::RunsAlready => {
+                !elsewhere.address.is_loopback() && one.adapter.is_on_loopback(&contender.settings)
+            }
+        };
+        if let Some((_, bound)) = installed.iter().zip(&plan.contenders).find(is_bound) {
+            return Err(LabError::OutOfReach { contender: bound.name.clone() });
         }
         Ok(Self { layout: elsewhere.layout.clone(), place, elsewhere: Some(elsewhere) })
     }
@@ -189,6 +199,7 @@ impl<'a> Machine<'a> {
             bodies: BTreeMap::new(),
             killed: BTreeSet::new(),
             notes: Vec::new(),
+            incomplete: None,
         })
     }
 
@@ -399,13 +410,27 @@ impl Machine<'_> {
         if let Some(search) = &self.plan.search {
             let watching = keeper.watch(ready, running, Nanos::ZERO);
             let watching = watching.map_err(failed("cannot watch the machine"))?;
+            let (mut notes, mut incomplete) = (Vec::new(), None);
             let mut measure = |plan: &LoadPlan| {
-                let load = elsewhere.generators.load(plan, interrupt, &mut |_| ());
-                load.map_err(LabError::Elsewhere)
+                let mut tell = |news: News<'_>| {
+                    if let News::Note(text) = news {
+                        notes.push(text.to_owned());
+                    }
+                };
+                let load = elsewhere.generators.load(plan, interrupt, &mut tell);
+                let load = load.map_err(LabError::Elsewhere)?;
+                incomplete = load.fleet.as_deref().and_then(FleetUse::missing);
+                // A rate of which a part was not asked was not tried.
+                incomplete.clone().map_or(Ok(load), |why| Err(LabError::Elsewhere(why)))
             };
             let found = self.find_capacity(running, visit, search, (&plan, &mut measure));
+            self.notes.extend(notes);
+            self.incomplete = incomplete;
             visit.surroundings = Some(Box::new(self.keeper.after(watching, running)));
-            return unless_interrupted(found, interrupt);
+            return match self.incomplete {
+                Some(_) => Ok(()),
+                None => unless_interrupted(found, interrupt),
+            };
         }
         let (begins, told) = channel();
         let (shared, heard) = (&*running, RefCell::new(std::mem::take(notes)));
@@ -428,17 +453,13 @@ impl Machine<'_> {
             Ok(load) => load,
             Err(why) => return unless_interrupted(Err(LabError::Elsewhere(why)), interrupt),
         };
-        let missing = load.fleet.as_deref().filter(|fleet| !fleet.is_whole());
-        let missing = missing.map(|fleet| {
-            let known = Share(fleet.coverage());
-            format!("a part of the load is missing: {known} of its windows are known")
-        });
+        self.incomplete = load.fleet.as_deref().and_then(FleetUse::missing);
         let seen = seen.map(|Seen { began, observed, surroundings }| {
             visit.surroundings = Some(Box::new(surroundings));
             (began, observed)
         });
         let never = || "nobody said when the load began".to_owned();
-        self.note_load(running, visit, load, missing.map_or_else(|| seen.ok_or_else(never), Err));
+        self.note_load(running, visit, load, seen.ok_or_else(never));
         Ok(())
     }
 }
@@ -640,6 +661,24 @@ impl Stage for Machine<'_> {
     }
 
     fn visit(&mut self, planned: PlannedVisit) -> Result<Option<Visit>, LabError> {
+        for again in 0.. {
+            let visit = self.visit_once(planned)?;
+            let Some(why) = self.incomplete.take().filter(|_| visit.is_some()) else {
+                return Ok(visit);
+            };
+            if again == INCOMPLETE_MAX {
+                return Err(LabError::Elsewhere(why));
+            }
+            let name = &self.contender(planned.contender).name;
+            self.notes.push(format!("{name}: the visit is made again: {why}"));
+        }
+        unreachable!("the loop ends by returning")
+    }
+}
+
+impl Machine<'_> {
+    /// Makes a visit whose load may turn out to be incomplete.
+    fn visit_once(&mut self, planned: PlannedVisit) -> Result<Option<Visit>, LabError> {
         let mut visit = unmeasured(planned, self.now());
         let Installed { adapter, found } = &self.installed[planned.contender];
         let fixed = adapter.fixed_port(found, &self.contender(planned.contender).settings);

@@ -16,7 +16,7 @@ use crate::clients;
 use crate::elsewhere::Elsewhere;
 use crate::error::LabError;
 use crate::facts;
-use crate::journal::{Earlier, Keeping, check_machine, check_setup};
+use crate::journal::{Earlier, GENERATORS, Keeping, check_generators, check_machine, check_setup};
 use crate::machine::{GoingOn, Installed, Machine, MachineLayout, Tool, Tools};
 use crate::session::{EarlierVisits, Stage as _, Watch, play};
 use crate::study;
@@ -119,7 +119,7 @@ pub fn run(
     let mut facts = facts::gather();
     if let Some(elsewhere) = &options.elsewhere {
         let about = format!("{}; servers at {}", elsewhere.about, elsewhere.address);
-        facts.named.insert("generators".to_owned(), about);
+        facts.named.insert(GENERATORS.to_owned(), about);
         only_our_generator(&plan, &tools)?;
     }
     let mut before = EarlierVisits::default();
@@ -131,6 +131,7 @@ pub fn run(
     };
     if let Some(Earlier { journal, before: made }) = options.earlier.clone() {
         check_machine(&journal, &facts)?;
+        check_generators(&journal, &facts)?;
         check_installed(&plan, &journal.plan)?;
         check_setup(&journal, &setup, ground.place.kind())?;
         (started, skipped, before) = (journal.started, journal.skipped, made);

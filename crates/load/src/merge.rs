@@ -79,7 +79,7 @@ pub enum MergeError {
 /// [`MergeError`].
 pub fn merge(mut inputs: Vec<MergeInput>) -> Result<LoadRecord, MergeError> {
     if inputs.len() < 2 {
-        return inputs.pop().map(|input| input.record).ok_or(MergeError::None);
+        return inputs.pop().map(alone).ok_or(MergeError::None);
     }
     if let Some(MergeInput { name, record, .. }) =
         inputs.iter().find(|input| !input.record.parts.is_empty())
@@ -106,6 +106,17 @@ pub fn merge(mut inputs: Vec<MergeInput>) -> Result<LoadRecord, MergeError> {
     let whole = whole_plan(&inputs);
     let placed = place(inputs, &begins, whole.is_some());
     Ok(join(&placed, &begins, whole))
+}
+
+/// The only record, with what is known of its machine.
+fn alone(input: MergeInput) -> LoadRecord {
+    if input.acting.is_empty() {
+        return input.record;
+    }
+    let length = Nanos((input.record.rate_seconds() * 1e9) as u64);
+    let placed = Placed { input, start: Nanos::ZERO, length, first_conn: 0, first_thread: 0 };
+    let parts = vec![part(&placed)];
+    LoadRecord { parts, ..placed.input.record }
 }
 
 /// A record on the common axis.

@@ -66,6 +66,25 @@ impl FleetUse {
             && self.agents.iter().all(|agent| agent.is_whole)
     }
 
+    /// What is missing of the whole load and of whom, in a sentence; `None` if nothing is.
+    pub fn missing(&self) -> Option<String> {
+        if self.is_whole() {
+            return None;
+        }
+        let known = units::Share(self.coverage());
+        let mut said =
+            vec![format!("a part of the load is missing ({known} of its windows are known)")];
+        said.extend(self.ended_early.iter().map(|why| format!("it ended early: {why}")));
+        let of_agent = |agent: &FleetAgent| match &agent.trouble {
+            Some(trouble) => Some(format!("agent {}: {trouble}", agent.name)),
+            None => {
+                (!agent.is_whole).then(|| format!("agent {} did not report all of it", agent.name))
+            }
+        };
+        said.extend(self.agents.iter().filter_map(of_agent));
+        Some(said.join("; "))
+    }
+
     /// Share of the windows that are known, 0 to 1; 1 where none was expected.
     pub fn coverage(&self) -> f64 {
         if self.windows == 0 { 1.0 } else { self.windows_known as f64 / self.windows as f64 }

@@ -1,9 +1,7 @@
 //! Owns the facts of a run as pairs of a label and a text: how it ended, how long it took, on which
 //! machine. Must not know layout. Start reading at [`run_facts`].
 
-use record::{
-    CpuLayout, Ending, NetworkKind, Plan, RunRecord, Surroundings, UserSkip, VisitState, Workload,
-};
+use record::{Ending, NetworkKind, Plan, RunRecord, Surroundings, UserSkip, VisitState, Workload};
 use units::{Bytes, Nanos, Share};
 
 use crate::cell_names;
@@ -19,7 +17,7 @@ pub(crate) fn run_facts(record: &RunRecord) -> Vec<(&'static str, String)> {
         ("Visits", visits(record)),
         ("Ending", ending(record)),
         ("Started", format!("{}, joust {}", plain(&record.started), plain(&record.joust))),
-        ("CPUs", layout(&record.layout)),
+        ("CPUs", layout(record)),
         ("Machine", machine(record)),
     ];
     facts.extend(skips(record).map(|text| ("Skipped", text)));
@@ -64,6 +62,11 @@ fn surroundings(record: &RunRecord) -> impl Iterator<Item = &Surroundings> {
     record.visits.iter().filter_map(|visit| visit.surroundings.as_deref())
 }
 
+/// Whether the load came from other machines.
+fn is_on_a_fleet(record: &RunRecord) -> bool {
+    surroundings(record).any(|around| around.network.kind == NetworkKind::Machines)
+}
+
 /// The network of the visits; `None` in a file that does not say.
 fn network(record: &RunRecord) -> Option<String> {
     let network = &surroundings(record).next()?.network;
@@ -76,7 +79,11 @@ fn network(record: &RunRecord) -> Option<String> {
             let reason = network.reason.as_deref().map(|reason| format!(": {}", plain(reason)));
             format!("loopback, MTU {mtu}{}", reason.unwrap_or_default())
         }
-        NetworkKind::Machines => "servers on this machine, generators on others".to_owned(),
+        NetworkKind::Machines => {
+            let who = record.facts.named.get("generators");
+            let who = who.map(|who| format!(": {}", plain(who))).unwrap_or_default();
+            format!("servers on one machine, generators on others{who}")
+        }
     };
     let is_mixed = surroundings(record).any(|around| around.network.kind != network.kind);
     Some(if is_mixed { format!("{text}; some visits used another network") } else { text })
@@ -94,8 +101,9 @@ fn counters(record: &RunRecord) -> Option<String> {
     let length = sum(|around| around.series.length().0).max(1);
     let share = Share(cost.0 as f64 / length as f64);
     Some(format!(
-        "read {} in total, at a cost of {share} of a generator CPU",
+        "read {} in total, at a cost of {share} of a {} CPU",
         counted(readings, "time"),
+        if is_on_a_fleet(record) { "single" } else { "generator" },
     ))
 }
 
@@ -219,13 +227,15 @@ pub(crate) fn ending(record: &RunRecord) -> String {
     format!("{why}; it took {} s", significant(record.seconds))
 }
 
-fn layout(layout: &CpuLayout) -> String {
+fn layout(record: &RunRecord) -> String {
+    let layout = &record.layout;
     let cpus = |cpus: &[u32]| match cpus {
         [] => "not pinned".to_owned(),
         cpus => cpus.iter().map(u32::to_string).collect::<Vec<_>>().join(","),
     };
     let shared = if layout.shared { "; server and generator share a CPU" } else { "" };
-    format!("server {}, generator {}{shared}", cpus(&layout.server), cpus(&layout.client))
+    let other = if is_on_a_fleet(record) { "joust itself" } else { "generator" };
+    format!("server {}, {other} {}{shared}", cpus(&layout.server), cpus(&layout.client))
 }
 
 /// The machine in one line, from the facts that a reader asks for first.
@@ -276,7 +286,7 @@ pub(crate) fn repeat(record: &RunRecord) -> String {
         "quick" => "joust run".to_owned(),
         _ => format!("joust run {name}.toml"),
     };
-    if surroundings(record).any(|around| around.network.kind == NetworkKind::Machines) {
+    if is_on_a_fleet(record) {
         command.push_str(" --fleet PLACE --address IPV4");
     }
     command

@@ -539,7 +539,9 @@ function chart(place, title, unit, x, lines, cut, isLog) {
   heading.textContent = `${title}, ${unit}, over seconds of the load`;
   place.append(heading);
   const made = new uPlot(options, [x, ...lines.map(([, values]) => values)], place);
-  made.root.setAttribute("role", "group");
+  // Screen readers leave the arrow keys to it.
+  made.root.setAttribute("role", "application");
+  made.root.setAttribute("aria-roledescription", "chart");
   made.root.setAttribute("aria-label", `${title} of the chosen visit: arrow keys read it, or open the table below`);
   made.root.tabIndex = 0;
   return made;
@@ -592,11 +594,17 @@ function drawVisit() {
   const latencies = [["p50", positive(visit.p50)], ["p99", positive(visit.p99)], ["longest", positive(visit.max)]];
   charts.push(chart(place, "Service time", "ms", at, latencies, cut, true));
   for (const [name, changes] of visit.counters.filter(([name]) => chosen.includes(name))) {
-    charts.push(chart(place, `Counter ${name}`, "per second", visit.read, [["change", changes]], cut, false));
+    charts.push(chart(place, `Counter ${name}`, "per second", visit.read, [[name, changes]], cut, false));
   }
   // One time axis for all.
   charts.forEach((one) => one.setScale("x", { min: 0, max: at[at.length - 1] }));
   fillCourse(visit, chosen);
+}
+
+// The point that an instant lies in: points are the ends of what they are of.
+function pointAt(ends, moment) {
+  const index = ends.findIndex((end) => end >= moment - 1e-9);
+  return index < 0 ? ends.length - 1 : index;
 }
 
 // The course as a table, once it is opened: for those who cannot see the charts, or want the figures.
@@ -605,8 +613,6 @@ function fillCourse(visit, chosen) {
   details.replaceChildren(summary);
   if (!details.open) return;
   const counters = visit.counters.filter(([name]) => chosen.includes(name));
-  // Counters have instants of their own: the reading that a point lies in.
-  const within = (at) => { const index = visit.read.findIndex((end) => end >= at - 1e-9); return index < 0 ? visit.read.length - 1 : index; };
   const columns = [
     ["s", (index) => shown(visit.at[index])],
     ["ok per s", (index) => shown(visit.rate[index])],
@@ -614,7 +620,7 @@ function fillCourse(visit, chosen) {
     ["p50 ms", (index) => shown(visit.p50[index])],
     ["p99 ms", (index) => shown(visit.p99[index])],
     ["longest ms", (index) => shown(visit.max[index])],
-    ...counters.map(([name, changes]) => [`${name} per s`, (index) => shown(changes[within(visit.at[index])])]),
+    ...counters.map(([name, changes]) => [`${name} per s`, (index) => shown(changes[pointAt(visit.read, visit.at[index])])]),
   ];
   const table = document.createElement("table"), head = table.createTHead().insertRow(), body = table.createTBody();
   for (const [title] of columns) {
@@ -634,6 +640,9 @@ function fillCourse(visit, chosen) {
   equip(table);
 }
 
+// Where the keys are in each chart.
+const reached = new WeakMap();
+
 // The arrow keys move the cursor of all charts from point to point, and the figures there are said.
 function step(event) {
   const ways = { ArrowLeft: -1, ArrowRight: 1, Home: -Infinity, End: Infinity };
@@ -641,11 +650,17 @@ function step(event) {
   if (way === undefined || at < 0) return;
   event.preventDefault();
   const on = charts[at], last = on.data[0].length - 1;
-  const index = Math.max(0, Math.min(last, (on.cursor.idx ?? (way > 0 ? -1 : last + 1)) + way));
-  const left = on.valToPos(on.data[0][index], "x");
-  on.setCursor({ left, top: on.over.clientHeight / 2 }, true);
-  const of = (one) => one.series.slice(1).map((line, index) => `${line.label} ${shown(one.data[index + 1][one.cursor.idx])}`);
-  byId("reading").textContent = `At ${shown(on.data[0][index])} s: ${charts.flatMap(of).join(", ")}`;
+  const before = reached.get(on) ?? (way > 0 ? -1 : last + 1);
+  const index = Math.max(0, Math.min(last, before + way)), moment = on.data[0][index];
+  reached.set(on, index);
+  on.setCursor({ left: on.valToPos(moment, "x"), top: on.over.clientHeight / 2 }, true);
+  // Said from the figures themselves: cursors follow later, and not beyond what a zoom shows. Counters have instants of
+  // their own, as in the table.
+  const of = (one) => {
+    const here = one === on ? index : pointAt(one.data[0], moment);
+    return one.series.slice(1).map((line, number) => `${line.label} ${shown(one.data[number + 1][here])}`);
+  };
+  byId("reading").textContent = `At ${shown(moment)} s: ${charts.flatMap(of).join(", ")}`;
 }
 
 let isDrawn = false;

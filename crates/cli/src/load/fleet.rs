@@ -237,12 +237,10 @@ pub fn merged(outcome: Outcome) -> Result<LoadRecord, Trouble> {
     Ok(record)
 }
 
-/// Whether a finding on an agent's share voids or bounds it by what only that agent's machine knows. What its requests
-/// tell is found again in the sum.
+/// Whether a finding on an agent's share is of that agent's machine, and voids or bounds the share.
 fn acts_on_share(finding: &Finding) -> bool {
-    let reads_counters =
-        doctor::CHECKS.iter().any(|check| check.name == finding.check && !check.needs.is_empty());
-    reads_counters && (finding.acts(Severity::Void) || finding.acts(Severity::Bound))
+    doctor::ON_THE_GENERATOR.contains(&finding.check.as_str())
+        && (finding.acts(Severity::Void) || finding.acts(Severity::Bound))
 }
 
 /// What went wrong, with the way out.

@@ -18,13 +18,14 @@ use units::Nanos;
 use crate::load::fleet::{
     DISCOVERY, connect, first, longest_silence, merged, new_run, trouble_of, usage,
 };
+use crate::run_file::quoted;
 use crate::trouble::Trouble;
 
 #[derive(clap::Args)]
 #[command(next_help_heading = "Fleet")]
 pub struct FleetFlags {
     /// Let the agents of a broker make the load: its URL, or the folder that `joust fleet init` wrote
-    #[arg(long, value_name = "PLACE", requires = "address")]
+    #[arg(long, value_name = "PLACE", requires = "address", conflicts_with = "check")]
     fleet: Option<String>,
     /// Address of this machine at which the agents reach its servers
     #[arg(long, value_name = "IPV4", requires = "fleet")]
@@ -45,6 +46,12 @@ pub struct FleetFlags {
 pub fn elsewhere(flags: &FleetFlags) -> Result<Option<Arc<Elsewhere>>, Trouble> {
     let (Some(place), Some(address)) = (&flags.fleet, flags.address) else { return Ok(None) };
     longest_silence(flags.dead_man)?;
+    if address.is_unspecified() || address.is_multicast() || address.is_broadcast() {
+        return Err(Trouble::usage(miette!(
+            help = "`ip -4 address` lists those of this machine",
+            "--address must be one address of this machine, by which agents reach it, got {address}"
+        )));
+    }
     TcpListener::bind((address, 0)).map_err(|error| {
         Trouble::usage(miette!(
             help = "`ip -4 address` lists those of this machine",
@@ -71,6 +78,17 @@ pub fn elsewhere(flags: &FleetFlags) -> Result<Option<Arc<Elsewhere>>, Trouble> 
     };
     let generators = Box::new(Agents { broker, key, agents, times });
     Ok(Some(Arc::new(Elsewhere { address, layout, about, generators })))
+}
+
+impl FleetFlags {
+    /// What a command that continues the run needs as well.
+    pub fn again(&self) -> String {
+        let (Some(place), Some(address)) = (&self.fleet, self.address) else {
+            return String::new();
+        };
+        let agents = self.agents.map(|count| format!(" --agents {count}")).unwrap_or_default();
+        format!(" --fleet {} --address {address}{agents}", quoted(place))
+    }
 }
 
 /// The agents that make each load of a run.

@@ -13,7 +13,8 @@ pub(crate) const ITEM: Check = Check {
     title: "the machine of an agent was the limit of its share",
     meaning: "the server could have done more: the rate is a lower bound, and latencies hold the agent's own delays",
     remedy: "mend what the finding names on the machine of that agent, or use more agents",
-    detection: "Each agent's record is examined with the counters of its own machine; a check that reads counters \
+    detection: "Each agent's record is examined with the counters of its own machine, by the checks of what happens on a \
+                generator: CPU quota, swapping, late sends, no ports or descriptors left, and the like. One of them \
                 confirms there what bounds a load",
     example: "`joust load --fleet` with one of the agents behind a link of 10 Mbit/s",
     source: "docs/fleet.md",

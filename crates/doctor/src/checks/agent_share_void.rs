@@ -17,10 +17,11 @@ pub(crate) const ITEM: Check = Check {
     question: Question::DidItEvenHappen,
     spares_like_pairs: false,
     title: "the share of an agent is void",
-    meaning: "the sum of all agents holds figures that are not the server's: of a machine that dropped packets, swapped, \
-              or was stopped by a quota",
+    meaning: "the sum of all agents holds figures that are not the server's: of a machine that swapped, dropped \
+              packets, or was stopped by a quota",
     remedy: "mend what the finding names on the machine of that agent, or leave the agent out (--agents)",
-    detection: "Each agent's record is examined with the counters of its own machine; a check that reads counters \
+    detection: "Each agent's record is examined with the counters of its own machine, by the checks of what happens on a \
+                generator: CPU quota, swapping, late sends, no ports or descriptors left, and the like. One of them \
                 confirms there what voids a load",
     example: "`joust load --fleet` with one of the agents in a cgroup whose CPU quota is a tenth of a core",
     source: "docs/fleet.md",

@@ -176,6 +176,20 @@ pub struct Check {
     pub look: fn(&Evidence) -> Vec<Observation>,
 }
 
+/// Checks of what happens on the generator's machine, whatever the server does. A fleet's agents are examined for these
+/// alone, with the counters of their own machines: what the server does is looked for in the sum of all.
+pub const ON_THE_GENERATOR: [&str; 9] = [
+    "connection_table_full",
+    "cpu_quota",
+    "file_descriptors_exhausted",
+    "generator_limit",
+    "late_sends",
+    "local_ports_exhausted",
+    "network_backlog_dropped",
+    "softirq_on_one_cpu",
+    "swapping",
+];
+
 /// Whether a finding says nothing about a pair of contenders with that log ratio, because its artifact is too small
 /// to make such a difference.
 pub fn spares(finding: &Finding, ratio_ln: f64) -> bool {

@@ -301,6 +301,12 @@ impl Adapter {
         self.role == Role::Server
     }
 
+    /// Whether its settings name a server that runs already, on this machine's loopback.
+    pub(crate) fn is_on_loopback(&self, settings: &Settings) -> bool {
+        let values = self.check(settings);
+        self.role == Role::RunsAlready && values.is_ok_and(|values| (self.note)(&values).is_none())
+    }
+
     /// Whether it has a setting of that name, or passes unknown settings on.
     pub fn knows(&self, setting: &str) -> bool {
         self.hands_on || self.settings.iter().any(|spec| spec.name == setting)
