@@ -710,10 +710,12 @@ impl Machine<'_> {
                 visit.logged = None;
             }
         }
-        let is_cut = visit.load.as_ref().is_some_and(|load| load.interrupted);
+        let by_user = self.interrupt.load(Ordering::Relaxed);
+        // A load of other machines is also cut when one of them is lost.
+        let is_cut = visit.load.as_ref().is_some_and(|load| load.interrupted)
+            && (by_user || self.incomplete.is_none());
         // A tool is another process, which Ctrl-C at a terminal also ends; its report is then no measurement.
-        let interrupted =
-            is_cut || (visit.load.is_none() && self.interrupt.load(Ordering::Relaxed));
+        let interrupted = is_cut || (visit.load.is_none() && by_user);
         Ok((!interrupted).then_some(visit))
     }
 }

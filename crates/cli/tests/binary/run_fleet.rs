@@ -2,10 +2,11 @@
 //! at [`a_study_is_loaded_by_agents_and_every_request_is_in_the_servers_logs`].
 
 use std::path::Path;
+use std::process::{Command, Stdio};
 
 use record::{NetworkKind, RunRecord, VisitState};
 
-use crate::fleet::Fleet;
+use crate::fleet::{Fleet, until};
 use crate::{joust, said};
 
 const STUDY: &str = r#"
@@ -13,6 +14,7 @@ name = "agents"
 question = "Which is faster, loaded by agents?"
 metrics = ["throughput"]
 budget = "600s"
+keep_disturbed = true
 
 [workload]
 page = 100
@@ -82,6 +84,47 @@ fn a_study_is_loaded_by_agents_and_every_request_is_in_the_servers_logs() {
     assert_eq!(output.status.code(), Some(2), "{}", said(&output));
     let words = "its load came from 2 agents: a1, a2; servers at 127.0.0.1 and would now come from this machine";
     assert!(said(&output).contains(words), "{}", said(&output));
+}
+
+/// CPU time of a process so far, in ticks of 10 ms; `None` if it has ended.
+fn ticks(pid: &str) -> Option<u64> {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    let fields = stat.rsplit_once(") ")?.1.split(' ').skip(11).take(2);
+    Some(fields.filter_map(|field| field.parse::<u64>().ok()).sum())
+}
+
+#[test]
+fn a_visit_whose_load_lost_a_part_is_made_again() {
+    let Some(fleet) = Fleet::start(2) else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let study = STUDY.replace(r#"measure = "2s""#, r#"measure = "8s""#);
+    std::fs::write(folder.path().join("study.toml"), study).unwrap();
+    let args = ["run", "study.toml", "--plain", "--out", "out", "--fleet", &fleet.url()];
+    let run = joust(&args)
+        .args(["--address", "127.0.0.1"])
+        .current_dir(folder.path())
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    // The process of the load is a child of the agent; before the start it does next to nothing.
+    let children = format!("/proc/{0}/task/{0}/children", fleet.agents[0].0.id());
+    let mut worker = String::new();
+    until("the agent loads", || {
+        worker = std::fs::read_to_string(&children).unwrap_or_default().trim().to_owned();
+        ticks(&worker).is_some_and(|ticks| ticks > 40)
+    });
+    assert!(Command::new("kill").args(["-s", "KILL", &worker]).status().unwrap().success());
+    let output = run.wait_with_output().unwrap();
+    let said = said(&output);
+    assert!(matches!(output.status.code(), Some(0 | 3)), "{said}");
+    assert!(said.contains("the visit is made again: a part of the load is missing"), "{said}");
+    assert!(said.contains("a1 failed: the process of the load was killed"), "{said}");
+    let text = std::fs::read_to_string(folder.path().join("out/run.json")).unwrap();
+    let run = RunRecord::from_json(&text).unwrap();
+    let fleets = run.visits.iter().filter_map(|visit| visit.load.as_ref()?.fleet.as_deref());
+    assert!(run.visits.len() >= 4 && fleets.clone().count() == run.visits.len());
+    assert!(fleets.clone().all(|fleet| fleet.is_whole()), "no part of a visit is missing");
 }
 
 #[test]
