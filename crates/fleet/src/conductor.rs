@@ -365,7 +365,8 @@ impl Conductor {
         let late = self.those_not(|answer| {
             matches!(answer, Answer::Finished(_) | Answer::Reporting) || has_left(answer)
         });
-        (now > planned + self.times.grace)
+        // Agents have ended their loads by then; what they say of it may take as long as any message may.
+        (now > planned + self.times.grace + self.times.lost)
             .then(|| self.stopping(format!("did not end in time: {late}")))
     }
 

@@ -1,24 +1,24 @@
 //! Owns the stage of a real run: this machine, its installed servers, one visit after another. Start reading at
 //! [`Machine`].
 
-use std::cell::RefCell;
+mod load_from_elsewhere;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::channel;
 
 use record::{
-    Contender, ContenderFacts, CpuLayout, ExpectedBody, Finding, FleetUse, LoadPlan, LoadRecord,
-    Plan, RunRecord, SearchPlan, UserSkip, Visit, VisitState, Workload,
+    Contender, ContenderFacts, CpuLayout, ExpectedBody, Finding, LoadPlan, LoadRecord, Plan,
+    RunRecord, SearchPlan, UserSkip, Visit, VisitState, Workload,
 };
 use units::Nanos;
 
 use crate::adapters::{Adapter, Found, Role};
 use crate::clients::{self, Bench, Client, Order};
 use crate::cpus;
-use crate::elsewhere::{self, Elsewhere, News, Seen};
+use crate::elsewhere::Elsewhere;
 use crate::error::LabError;
 use crate::journal::Keeping;
 use crate::oracle::{self, OracleError};
@@ -392,86 +392,6 @@ impl<'a> Machine<'a> {
         }
         condense(&mut load);
         visit.load = Some(load);
-    }
-}
-
-impl Machine<'_> {
-    /// Lets other machines load a running server, watches it and this machine meanwhile, and fills in the visit.
-    fn watch_load_from(
-        &mut self,
-        elsewhere: &Elsewhere,
-        (running, ready): (&mut Running, Ready),
-        visit: &mut Visit,
-    ) -> Result<(), LabError> {
-        // Which CPUs they use is theirs to say.
-        let plan = LoadPlan { cpus: Vec::new(), ..self.measured_load(running, visit) };
-        let Machine { keeper, notes, interrupt, layout, .. } = self;
-        let (interrupt, cpus, window) = (*interrupt, &layout.client, Window::of(self.plan));
-        if let Some(search) = &self.plan.search {
-            let watching = keeper.watch(ready, running, Nanos::ZERO);
-            let watching = watching.map_err(failed("cannot watch the machine"))?;
-            let (mut notes, mut incomplete) = (Vec::new(), None);
-            let mut measure = |plan: &LoadPlan| {
-                let mut tell = |news: News<'_>| {
-                    if let News::Note(text) = news {
-                        notes.push(text.to_owned());
-                    }
-                };
-                let load = elsewhere.generators.load(plan, interrupt, &mut tell);
-                let load = load.map_err(LabError::Elsewhere)?;
-                incomplete = load.fleet.as_deref().and_then(FleetUse::missing);
-                // A rate of which a part was not asked was not tried.
-                incomplete.clone().map_or(Ok(load), |why| Err(LabError::Elsewhere(why)))
-            };
-            let found = self.find_capacity(running, visit, search, (&plan, &mut measure));
-            self.notes.extend(notes);
-            self.incomplete = incomplete;
-            visit.surroundings = Some(Box::new(self.keeper.after(watching, running)));
-            return match self.incomplete {
-                Some(_) => Ok(()),
-                None => unless_interrupted(found, interrupt),
-            };
-        }
-        let (begins, told) = channel();
-        let (shared, heard) = (&*running, RefCell::new(std::mem::take(notes)));
-        let (load, seen) = std::thread::scope(|scope| {
-            let watcher =
-                scope.spawn(move || elsewhere::watch(&told, keeper, (shared, ready), window, cpus));
-            let mut tell = |news: News<'_>| match news {
-                // Nobody listens once the watcher has failed, which it says itself.
-                News::Begins(at) => drop(begins.send(at)),
-                News::Note(text) => heard.borrow_mut().push(text.to_owned()),
-            };
-            let load = elsewhere.generators.load(&plan, interrupt, &mut tell);
-            drop(begins);
-            (load, watcher.join())
-        });
-        self.notes = heard.into_inner();
-        let seen = seen.unwrap_or_else(|_| Err(io::Error::other("the watching thread panicked")));
-        let seen = seen.map_err(failed("cannot watch the machine"))?;
-        let load = match load {
-            Ok(load) => load,
-            Err(why) => return unless_interrupted(Err(LabError::Elsewhere(why)), interrupt),
-        };
-        self.incomplete = load.fleet.as_deref().and_then(FleetUse::missing);
-        let seen = seen.map(|Seen { began, observed, surroundings }| {
-            visit.surroundings = Some(Box::new(surroundings));
-            (began, observed)
-        });
-        let never = || "nobody said when the load began".to_owned();
-        self.note_load(running, visit, load, seen.ok_or_else(never));
-        Ok(())
-    }
-}
-
-/// A user's interrupt is no failure of whoever it interrupted: the visit is dropped.
-fn unless_interrupted(
-    result: Result<(), LabError>,
-    interrupt: &AtomicBool,
-) -> Result<(), LabError> {
-    match result {
-        Err(_) if interrupt.load(Ordering::Relaxed) => Ok(()),
-        result => result,
     }
 }
 

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::process::Output;
 
-use record::{Ending, RunRecord, UserSkip, Verdict};
+use record::{Ending, RunRecord, UserSkip, Verdict, VisitState};
 
 use super::pty::OnTerminal;
 use crate::run::study;
@@ -68,7 +68,9 @@ fn s_ends_the_run_after_its_block_with_a_whole_record() {
     run.terminal.wait_for("STOPS");
     let (record, output) = run.end();
     let Ending::Stopped { blocks } = record.ending else { panic!("{:?}", record.ending) };
-    assert_eq!(record.visits.len(), 3 * blocks as usize, "every block is whole");
+    // A visit on a busy machine is kept, and made again.
+    let used = record.visits.iter().filter(|visit| visit.state != VisitState::Disturbed);
+    assert_eq!(used.count(), 3 * blocks as usize, "every block is whole");
     // Few blocks may withhold every verdict (3), but the run has not failed.
     assert!(matches!(output.status.code(), Some(0 | 3)), "{output:?}");
     let said = format!("stopped by the user after block {blocks}");
