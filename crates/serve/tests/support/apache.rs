@@ -3,7 +3,7 @@
 
 use std::fmt::Write as _;
 use std::fs;
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::net::{SocketAddr, TcpListener};
 use std::os::unix::process::CommandExt as _;
 use std::path::Path;
 use std::process::{Child, Command};
@@ -68,7 +68,11 @@ impl Apache {
             .spawn()
             .unwrap();
         let apache = Self { process, addr, dir };
-        eventually("Apache listens", || TcpStream::connect(addr).is_ok());
+        // It listens earlier, and resets connections of that time. Notices are in the log whatever its level.
+        let log = apache.dir.path().join("error.log");
+        eventually("Apache serves", || {
+            fs::read_to_string(&log).is_ok_and(|text| text.contains("resuming normal operations"))
+        });
         Some(apache)
     }
 }
