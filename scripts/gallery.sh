@@ -64,7 +64,7 @@ of_run ratios ratios-throughput nginx lighttpd h2o apache -d 90
 of_run latency-of-models percentiles 'joust[model=reactor]' 'joust[model=prefork]' 'joust[model=thread]' -c 64 -d 60
 serve="$joust serve {docroot} --listen 127.0.0.1:{port}"
 of_run two-modes visits-server_cpu "$serve" \
-  "sh -c 'n=\$(od -An -N1 -tu1 /dev/urandom | tr -d \" \"); exec $serve --fault mode=pid,cost:100us,seed=\$n'" -d 60
+  "sh -c 'n=\$(od -An -N1 -tu1 /dev/urandom | tr -d \" \"); exec $serve --fault mode=pid,cost:3us,seed=\$n'" -d 60
 of_run growth growth studies/models.toml --short
 of_run capacity figures-capacity studies/capacity.toml --short
 of_load stalls percentiles '--fault stall=1%,200ms' -c 20 -d 10s
