@@ -130,8 +130,10 @@ pub fn main(args: &Args) -> Result<Ended, Trouble> {
         trouble(error)
     })?;
     drop(screen);
-    // No server runs any more that this could disturb. Where it is refused, reports take longer.
-    sys::affinity::pin(&allowed).ok();
+    if options.elsewhere.is_some() {
+        // No server runs any more that this could disturb. Where it is refused, reports take longer.
+        sys::affinity::pin(&allowed).ok();
+    }
     if run.visits.is_empty() && matches!(run.ending, Ending::Incomplete { .. }) {
         return Ok(nothing_measured(&folder, options.earlier.is_none(), brief.is_some()));
     }

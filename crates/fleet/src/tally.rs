@@ -188,12 +188,12 @@ impl Tally {
     /// Puts the latencies of a window into its sum.
     fn close(&mut self, number: u32) {
         let index = self.open.iter().position(|(open, _)| *open == number);
-        let Some((_, mut latencies)) = index.and_then(|index| self.open.remove(index)) else {
+        let Some((_, latencies)) = index.and_then(|index| self.open.remove(index)) else {
             return;
         };
         let sum = self.windows.get_mut(&number).expect("a window that is open was added");
-        sum.service.merge(&latencies.service.take());
-        sum.response.merge(&latencies.response.take());
+        sum.service.merge(&latencies.service.into_histogram());
+        sum.response.merge(&latencies.response.into_histogram());
     }
 
     /// A controller that took over commands with this fencing number.

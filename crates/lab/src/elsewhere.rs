@@ -34,7 +34,8 @@ pub trait Generators: Send + Sync {
     /// Makes one load; its plan has a duration. `tell` hears when it begins, once that is certain.
     ///
     /// # Errors
-    /// There was no load, in a sentence. A load of which a part is missing is none: its record says so.
+    /// Why nothing was loaded, in a sentence. If only a part of the load is missing that is no error: the record says
+    /// what is missing.
     fn load(
         &self,
         plan: &LoadPlan,
@@ -51,7 +52,7 @@ pub struct Elsewhere {
     pub layout: CpuLayout,
     /// Who they are, for the record: "2 agents: a1, a2".
     pub about: String,
-    /// They.
+    /// What makes the loads.
     pub generators: Box<dyn Generators>,
 }
 

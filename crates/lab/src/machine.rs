@@ -581,18 +581,19 @@ impl Stage for Machine<'_> {
     }
 
     fn visit(&mut self, planned: PlannedVisit) -> Result<Option<Visit>, LabError> {
-        for again in 0.. {
+        let mut repeats_left = INCOMPLETE_MAX;
+        loop {
             let visit = self.visit_once(planned)?;
             let Some(why) = self.incomplete.take().filter(|_| visit.is_some()) else {
                 return Ok(visit);
             };
-            if again == INCOMPLETE_MAX {
+            if repeats_left == 0 {
                 return Err(LabError::Elsewhere(why));
             }
+            repeats_left -= 1;
             let name = &self.contender(planned.contender).name;
             self.notes.push(format!("{name}: the visit is made again: {why}"));
         }
-        unreachable!("the loop ends by returning")
     }
 }
 

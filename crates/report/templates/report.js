@@ -442,9 +442,20 @@ function equip(table) {
   (table.closest(".wide") ?? table).before(tools);
 }
 
+// Puts a table that was made here at the end of a place, with its controls; it scrolls by itself where it is too wide.
+function add(table, place) {
+  const wide = document.createElement("div");
+  wide.className = "wide";
+  wide.tabIndex = 0;
+  wide.append(table);
+  place.append(wide);
+  equip(table);
+}
+
 // Pairs of a run that has too many of them for tables in the page.
 function allPairs(place) {
   const cell = Number(place.dataset.cell);
+  place.replaceChildren();
   const table = document.createElement("table");
   table.innerHTML = "<thead><tr><th scope=col>metric</th><th scope=col>pair</th><th scope=col class=n>ratio [95 %]</th><th scope=col>verdict</th><th scope=col class=n>blocks</th></tr></thead>";
   const body = table.createTBody();
@@ -462,12 +473,7 @@ function allPairs(place) {
       if (column === 2 || column === 4) made.className = "n";
     });
   }
-  const wide = document.createElement("div");
-  wide.className = "wide";
-  wide.tabIndex = 0;
-  wide.append(table);
-  place.replaceChildren(wide);
-  equip(table);
+  add(table, place);
 }
 
 // ---- Any visit over time ----------------------------------------------------------------------------------------
@@ -632,12 +638,7 @@ function fillCourse(visit, chosen) {
     const row = body.insertRow();
     for (const [, value] of columns) Object.assign(row.insertCell(), { className: "n", textContent: value(index) });
   });
-  const wide = document.createElement("div");
-  wide.className = "wide";
-  wide.tabIndex = 0;
-  wide.append(table);
-  details.append(wide);
-  equip(table);
+  add(table, details);
 }
 
 // Where the keys are in each chart.
